@@ -1,0 +1,209 @@
+"""Make or complete the virtual environment .venv: ``python3 requirements/install.py light|full``.
+
+Runs on the standard library alone. A stamp inside .venv says which requirement files it was
+completed with, so a second run does nothing, and an interrupted one is taken up again. mmcv wheels
+are kept in a per-user cache, so the compiled ops are built once per machine.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / '.venv'
+STAMP = VENV / 'ttl-setup.json'
+PYTHON = VENV / ('Scripts/python.exe' if os.name == 'nt' else 'bin/python')
+REQUIREMENTS = ROOT / 'requirements'
+MMCV = '2.3.6'
+BUILD_TOOLS = ['setuptools>=77,<81', 'wheel', 'ninja']  # mmcv's metadata and ops need these
+NO_NETWORK = re.compile(
+    r'NewConnectionError|NameResolutionError|name resolution|Network is unreachable'
+    r'|Connection refused|Read timed out|ConnectTimeout|No matching distribution',
+    re.IGNORECASE,
+)
+
+
+class SetupError(Exception):
+    """One sentence: what is in the way and how to remove it."""
+
+
+def main(kind: str) -> int:
+    """Bring .venv to ``kind``; print one line per step, one sentence on failure."""
+    started = time.time()
+    try:
+        check_python()
+        stamp = read_stamp()
+        if 'full' in stamp:
+            kind = 'full'  # a full environment stays full
+        if stamp.get(kind) == fingerprint(kind):
+            return 0
+        make_venv()
+        install(kind)
+        STAMP.write_text(json.dumps({**stamp, kind: fingerprint(kind)}))
+    except SetupError as error:
+        print(f'setup: {error}', file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print('setup: interrupted; the same command takes it up again.', file=sys.stderr)
+        return 130
+    print(f'setup: {kind} environment ready in {time.time() - started:.0f} s')
+    return 0
+
+
+def check_python() -> None:
+    """Refuse a Python that the pinned stack has no packages for."""
+    if not (3, 10) <= sys.version_info[:2] <= (3, 12):
+        found = '.'.join(map(str, sys.version_info[:3]))
+        raise SetupError(
+            f'Python {found} found, 3.10 to 3.12 needed: run `make PYTHON=python3.11 ...`.'
+        )
+
+
+def fingerprint(kind: str) -> str:
+    """A hash of everything that decides what gets installed."""
+    files = [Path(__file__), ROOT / 'setup.cfg', *sorted(REQUIREMENTS.glob('*.txt'))]
+    text = kind.encode() + b''.join(path.read_bytes() for path in files)
+    return hashlib.sha256(text).hexdigest()
+
+
+def read_stamp() -> dict:
+    """What .venv was completed with; empty if it never was."""
+    try:
+        return json.loads(STAMP.read_text()) if venv_works() else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def venv_works() -> bool:
+    """Whether .venv has a Python that runs and has pip."""
+    try:
+        check = subprocess.run([PYTHON, '-c', 'import pip'], capture_output=True)
+    except OSError:
+        return False
+    return check.returncode == 0
+
+
+def make_venv() -> None:
+    """Create .venv, or make it anew where an earlier attempt left half of one."""
+    if venv_works():
+        return
+    if VENV.exists():
+        print('setup: .venv is half-made (an interrupted run?): making it anew')
+        shutil.rmtree(VENV)
+    run('creating .venv', [sys.executable, '-m', 'venv', VENV])
+
+
+def install(kind: str) -> None:
+    """Install the stack into .venv, the mmcv wheel of the right kind last."""
+    pip('build tools', BUILD_TOOLS)
+    pip('torch and the packages of ' + kind + '.txt', ['-r', REQUIREMENTS / f'{kind}.txt'])
+    nodeps = REQUIREMENTS / ('nodeps-full.txt' if kind == 'full' else 'nodeps.txt')
+    pip('packages without their dependencies', ['--no-deps', '-r', nodeps])
+    wheel = mmcv_wheel(with_ops=kind == 'full')
+    # pip takes two wheels of one version for the same thing, so replace by force
+    pip(f'mmcv ({kind})', ['--no-deps', '--force-reinstall', wheel])
+    pip('ttl_mm itself', ['--no-deps', '-e', ROOT])
+    if kind == 'full':
+        run('checking the compiled ops', [PYTHON, '-c', 'import torch, mmcv._ext'])
+
+
+def mmcv_wheel(with_ops: bool) -> Path:
+    """The mmcv wheel from the per-user cache, built there first if need be.
+
+    mmcv's build compiles its ops exactly when it can import torch: the light wheel is built in a
+    throw-away environment without torch, the full one in .venv.
+    """
+    torch = capture([PYTHON, '-c', 'import torch; print(torch.__version__)'])
+    python = f'cp{sys.version_info[0]}{sys.version_info[1]}'
+    name = f'{python}-torch{torch}-mmcv{MMCV}-ops' if with_ops else f'{python}-mmcv{MMCV}-light'
+    folder = cache_dir() / 'wheels' / name
+    if not list(folder.glob('*.whl')):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            built = Path(work) / 'wheel'
+            if with_ops:
+                check_compiler()
+                build_mmcv(PYTHON, built, "mmcv's compiled ops, once per machine (long)")
+            else:
+                builder = Path(work) / 'builder'
+                run('a build environment for mmcv', [sys.executable, '-m', 'venv', builder])
+                python = builder / PYTHON.relative_to(VENV)
+                run('its build tools', [python, '-m', 'pip', 'install', '-q', *BUILD_TOOLS[:2]])
+                build_mmcv(python, built, 'mmcv without compiled ops')
+            if not list(folder.glob('*.whl')):  # another run may have finished first
+                shutil.rmtree(folder, ignore_errors=True)
+                os.replace(built, folder)
+    return next(folder.glob('*.whl'))
+
+
+def build_mmcv(python: Path, target: Path, what: str) -> None:
+    """Build the mmcv wheel with ``python`` into ``target``, never from pip's own cache."""
+    flags = ['--no-cache-dir', '--no-deps', '--no-build-isolation', '-q']
+    run(what, [python, '-m', 'pip', 'wheel', *flags, '-w', target, f'onedl-mmcv=={MMCV}'])
+
+
+def cache_dir() -> Path:
+    """The per-user cache of this project."""
+    return Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'ttl_mm'
+
+
+def check_compiler() -> None:
+    """The compiled ops need a C++ compiler and Python's headers."""
+    compiler = os.environ.get('CXX', 'c++')
+    if shutil.which(compiler) is None:
+        raise SetupError(
+            f'no C++ compiler ({compiler}) found for the ops of mmcv: install one (on Debian '
+            '`apt-get install g++`) and run the command again; `make demo` needs none.'
+        )
+    if not (Path(sysconfig.get_path('include')) / 'Python.h').exists():
+        raise SetupError(
+            "Python's headers are missing, which the ops of mmcv need: install them (on Debian "
+            '`apt-get install python3-dev`) and run the command again.'
+        )
+
+
+def pip(what: str, arguments: list) -> None:
+    """Pip install into .venv; nothing is built in isolation, so the pinned torch is used."""
+    run(what, [PYTHON, '-m', 'pip', 'install', '-q', '--no-build-isolation', *arguments])
+
+
+def run(what: str, command: list) -> None:
+    """Run one step with a sign of life; on failure keep its output and name the cause."""
+    started = time.time()
+    print(f'setup: {what} ...', flush=True)
+    with tempfile.TemporaryFile('w+') as log:
+        with subprocess.Popen([str(c) for c in command], stdout=log, stderr=log) as process:
+            while process.poll() is None:
+                try:
+                    process.wait(timeout=60)
+                except subprocess.TimeoutExpired:
+                    print(f'setup: ... {(time.time() - started) / 60:.0f} min', flush=True)
+        log.seek(0)
+        output = log.read()
+    if process.returncode == 0:
+        return
+    print(''.join(output.splitlines(keepends=True)[-25:]), file=sys.stderr)
+    if NO_NETWORK.search(output):
+        raise SetupError(
+            f'{what}: the package registry did not answer; check the network or the proxy '
+            'settings of pip and run the command again.'
+        )
+    raise SetupError(f'{what} failed (exit {process.returncode}); the reason is above.')
+
+
+def capture(command: list) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == '__main__':
+    if sys.argv[1:] not in (['light'], ['full']):
+        sys.exit('usage: python3 requirements/install.py light|full')
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,5 @@
+"""Shared set-up: one thread per test process, so that two workers share two cores."""
+
+import os
+
+os.environ.setdefault('OMP_NUM_THREADS', '1')

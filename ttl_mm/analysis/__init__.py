@@ -1,0 +1,1 @@
+"""Over- and under-clustering, planning a run, reports."""

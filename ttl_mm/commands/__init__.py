@@ -1,0 +1,1 @@
+"""The subcommands of ``ttl``, one module each; see :mod:`ttl_mm.cli` for the contract."""

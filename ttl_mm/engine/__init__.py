@@ -1,0 +1,1 @@
+"""What acts during training: hooks, optimizer, checkpoints, guards."""

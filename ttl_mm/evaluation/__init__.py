@@ -1,0 +1,1 @@
+"""Judging frozen features: extraction, kNN, linear, low-shot, retrieval."""

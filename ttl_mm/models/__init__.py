@@ -1,0 +1,1 @@
+"""Loss, head and algorithm of the truncated triplet method."""

@@ -1,0 +1,34 @@
+"""The registry scope ``ttl_mm``.
+
+``type='ttl_mm.TTLAlgorithm'`` resolves in any mmengine config with no ``custom_imports``: mmengine
+imports ``ttl_mm.registry`` when it meets the scope, and the registry imports its location when
+asked for a name.
+"""
+
+from mmengine.registry import DATA_SAMPLERS as MMENGINE_DATA_SAMPLERS
+from mmengine.registry import DATASETS as MMENGINE_DATASETS
+from mmengine.registry import HOOKS as MMENGINE_HOOKS
+from mmengine.registry import METRICS as MMENGINE_METRICS
+from mmengine.registry import MODELS as MMENGINE_MODELS
+from mmengine.registry import OPTIMIZERS as MMENGINE_OPTIMIZERS
+from mmengine.registry import TRANSFORMS as MMENGINE_TRANSFORMS
+from mmengine.registry import Registry
+
+from ttl_mm.torchvision_guard import guard_torchvision
+
+# Every module of ours that needs mmpretrain or mmdet comes after this one: the __init__ of each
+# subpackage imports it first.
+guard_torchvision()
+
+
+def _child(parent: Registry, location: str) -> Registry:
+    return Registry(parent.name, parent=parent, scope='ttl_mm', locations=[location])
+
+
+MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models')
+OPTIMIZERS = _child(MMENGINE_OPTIMIZERS, 'ttl_mm.engine')
+HOOKS = _child(MMENGINE_HOOKS, 'ttl_mm.engine')
+DATASETS = _child(MMENGINE_DATASETS, 'ttl_mm.datasets')
+TRANSFORMS = _child(MMENGINE_TRANSFORMS, 'ttl_mm.datasets')
+DATA_SAMPLERS = _child(MMENGINE_DATA_SAMPLERS, 'ttl_mm.datasets')
+METRICS = _child(MMENGINE_METRICS, 'ttl_mm.evaluation')

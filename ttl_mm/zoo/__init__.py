@@ -1,0 +1,1 @@
+"""Published checkpoints: download, import, export."""
