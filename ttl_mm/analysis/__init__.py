@@ -5,10 +5,20 @@ from ttl_mm.analysis.bernoulli import (
     overclustering_risk,
     smallest_safe_k,
 )
+from ttl_mm.analysis.clustering import (
+    RankExplorer,
+    class_divergence,
+    false_negative_frequency,
+    false_negatives_by_rank,
+)
 from ttl_mm.analysis.collapse import effective_rank, feature_std
 
 __all__ = [
+    'RankExplorer',
+    'class_divergence',
     'effective_rank',
+    'false_negative_frequency',
+    'false_negatives_by_rank',
     'feature_std',
     'log_overclustering_risk',
     'overclustering_risk',
