@@ -1,0 +1,114 @@
+import os
+import pickle
+import random
+
+import pytest
+
+from ttl_mm.datasets import name_list
+from ttl_mm.datasets.name_list import BLOCK, NameList, write_name_list
+from ttl_mm.errors import UserError
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(name_list, 'CHUNK', 97)
+
+
+def random_names(count: int) -> list[str]:
+    rng = random.Random(count)
+    letters = 'ab/ ._é漢\udcff'  # the last one stands for a byte that is not UTF-8
+    return [''.join(rng.choices(letters, k=rng.randint(1, 20))) for _ in range(count)]
+
+
+@pytest.mark.usefixtures('small_chunks')
+@pytest.mark.parametrize('count', [1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7])
+@pytest.mark.parametrize('line_end', ['\n', '\r\n'])
+@pytest.mark.parametrize('tail', ['', 'line end', 'two line ends'])
+def test_equals_a_list_of_lines(tmp_path, count, line_end, tail):
+    expected = random_names(count)
+    text = line_end.join(expected) + {'': '', 'line end': line_end}.get(tail, 2 * line_end)
+    path = tmp_path / 'names.txt'
+    path.write_bytes(os.fsencode(text))
+    names = NameList(path)
+    assert len(names) == count
+    assert list(names) == expected
+    assert [names[i] for i in range(-count, count)] == expected + expected
+    with pytest.raises(IndexError):
+        names[count]
+    with pytest.raises(IndexError):
+        names[-count - 1]
+
+
+def test_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
+    (tmp_path / 'names.txt').write_bytes(b'\xef\xbb\xbfa.jpg\nb.jpg\n')
+    assert list(NameList(tmp_path / 'names.txt')) == ['a.jpg', 'b.jpg']
+
+
+def test_round_trip_through_write_and_pickle(tmp_path):
+    expected = random_names(1000)
+    write_name_list(tmp_path / 'names.txt', expected)
+    names = pickle.loads(pickle.dumps(NameList(tmp_path / 'names.txt')))
+    assert list(names) == expected
+    assert [path.name for path in tmp_path.iterdir()] == ['names.txt']
+
+
+def test_memory_is_an_eighth_of_a_byte_per_name(tmp_path):
+    write_name_list(tmp_path / 'names.txt', (f'{i:09d}.jpg' for i in range(64_000)))
+    assert NameList(tmp_path / 'names.txt').nbytes == 8_000
+
+
+def test_forked_children_read_the_same_file_at_the_same_time(tmp_path):
+    write_name_list(tmp_path / 'names.txt', map(str, range(20_000)))
+    names = NameList(tmp_path / 'names.txt')
+    children = []
+    for seed in range(3):
+        pid = os.fork()
+        if pid == 0:
+            indices = random.Random(seed).choices(range(20_000), k=5_000)
+            os._exit(0 if all(names[i] == str(i) for i in indices) else 1)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        (b'', 'holds no names'),
+        (b'\n\n', 'holds no names'),
+        (b'\xef\xbb\xbf\n', 'holds no names'),
+        (b'a\n\nb\n', 'line 2 of .* is empty'),
+        (b'a\r\nb\r\n\r\nc\r\n', 'line 3 of .* is empty'),
+        (b'\nb\n', 'line 1 of .* is empty'),
+        (b'x' * 60 + b'\n' + b'y' * 60 + b'\n\nz\n', 'line 3 of .* is empty'),
+        (b'a\0b\n', 'binary file'),
+        (b'x' * 98, 'no line end in 97 bytes'),
+    ],
+)
+@pytest.mark.usefixtures('small_chunks')
+def test_bad_files_are_named(tmp_path, content, message):
+    (tmp_path / 'names.txt').write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        NameList(tmp_path / 'names.txt')
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r'nowhere\.txt cannot be read'):
+        NameList(tmp_path / 'nowhere.txt')
+
+
+def test_a_file_changed_after_opening_is_named(tmp_path):
+    write_name_list(tmp_path / 'names.txt', ['first', 'second'])
+    names = NameList(tmp_path / 'names.txt')
+    with open(tmp_path / 'names.txt', 'r+b') as file:
+        file.truncate(3)
+    with pytest.raises(UserError, match='cut short'):
+        names[0]
+    with pytest.raises(UserError, match='has changed'):
+        pickle.loads(pickle.dumps(names))
+
+
+@pytest.mark.parametrize('name', ['', 'two\nlines', 'carriage\rreturn'])
+def test_names_that_are_no_line_leave_no_file(tmp_path, name):
+    with pytest.raises(UserError, match='cannot stand in a list'):
+        write_name_list(tmp_path / 'names.txt', ['a', name])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,148 @@
+"""A list of file names of any length, kept in its file: one name a line.
+
+Thirty million names as Python strings take 3 GB, once more in every worker that touches their
+reference counts. Here the text stays on disk (and in the page cache, which all processes share).
+Memory holds the position of every 64th line, 1/8 byte per name, and a name is one ``pread`` away.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ttl_mm.errors import UserError
+
+BLOCK = 64  # lines between two remembered positions
+CHUNK = 1 << 24  # bytes read at once
+BYTE_ORDER_MARK = b'\xef\xbb\xbf'
+
+
+class NameList(Sequence[str]):
+    """The lines of a text file as a read-only sequence of names.
+
+    Names are taken as they are, spaces included; only line ends (also those of Windows), a byte
+    order mark and empty lines at the end of the file are dropped. Safe to fork, to pickle and to
+    share between threads: a read has no file position.
+
+    Raises:
+        UserError: The file is missing or empty, is no text, has an empty line, or has changed since
+            it was indexed.
+    """
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = Path(path)
+        self._open()
+        self._end, self._starts, self._length = _index_lines(self._file.fileno(), self.path)
+
+    def _open(self) -> None:
+        try:
+            self._file = open(self.path, 'rb', buffering=0)  # noqa: SIM115 (lives as long as self)
+        except OSError as error:
+            raise UserError(
+                f'the list of names {self.path} cannot be read ({error.strerror}): check its path.'
+            ) from None
+        status = os.fstat(self._file.fileno())
+        self._fingerprint = status.st_size, status.st_mtime_ns
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> str:
+        position = index + self._length if index < 0 else int(index)
+        if not 0 <= position < self._length:
+            raise IndexError(f'name {index} of {self._length} in {self.path}')
+        block, line = divmod(position, BLOCK)
+        return _decode(self._read_blocks(block, block + 1)[line])
+
+    def __iter__(self) -> Iterator[str]:
+        step = 256  # blocks; about 1 MB
+        for block in range(0, len(self._starts), step):
+            yield from map(_decode, self._read_blocks(block, block + step))
+
+    def _read_blocks(self, first: int, last: int) -> list[bytes]:
+        start = int(self._starts[first])
+        stop = int(self._starts[last]) if last < len(self._starts) else self._end
+        text = os.pread(self._file.fileno(), stop - start, start)
+        if len(text) != stop - start:
+            raise UserError(f'{self.path} was cut short while it was in use: start again.')
+        return text.removesuffix(b'\n').split(b'\n')
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that this process holds for the list."""
+        return self._starts.nbytes
+
+    def __getstate__(self) -> dict:
+        return {key: value for key, value in self.__dict__.items() if key != '_file'}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._open()
+        if self._fingerprint != state['_fingerprint']:
+            raise UserError(f'{self.path} has changed since it was opened: start again.')
+
+
+def write_name_list(path: str | os.PathLike, names: Iterable[str]) -> None:
+    """Write ``names`` one a line; the file appears complete or not at all."""
+    path = Path(path)
+    partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
+    try:
+        with open(partial, 'wb') as file:
+            for name in names:
+                if not name or '\n' in name or '\r' in name:
+                    raise UserError(f'{name!r} cannot stand in a list of names: rename that file.')
+                file.write(os.fsencode(name) + b'\n')
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _decode(line: bytes) -> str:
+    return os.fsdecode(line.removesuffix(b'\r'))
+
+
+def _index_lines(fd: int, path: Path) -> tuple[int, np.ndarray, int]:
+    """The end of the text, the start of every BLOCK-th line, and the number of lines."""
+    end = _text_end(fd)
+    position = len(BYTE_ORDER_MARK) if os.pread(fd, 3, 0) == BYTE_ORDER_MARK else 0
+    if end <= position:
+        raise UserError(f'{path} holds no names: one file name a line is expected.')
+    blocks, lines = [], 0
+    while position < end:
+        text = os.pread(fd, min(CHUNK, end - position), position)
+        if position + len(text) < end:  # whole lines only
+            text = text[: text.rfind(b'\n') + 1]
+            if not text:
+                raise UserError(
+                    f'{path} has no line end in {CHUNK} bytes: one file name a line is expected.'
+                )
+        starts = _line_starts(text, path, lines)
+        blocks.append(starts[-lines % BLOCK :: BLOCK] + position)
+        lines += len(starts)
+        position += len(text)
+    return end, np.concatenate(blocks), lines
+
+
+def _text_end(fd: int) -> int:
+    """Where the text ends, not counting the line ends after the last name."""
+    size = os.fstat(fd).st_size
+    tail = os.pread(fd, 4096, max(0, size - 4096))
+    return size - len(tail) + len(tail.rstrip(b'\r\n'))
+
+
+def _line_starts(text: bytes, path: Path, lines_before: int) -> np.ndarray:
+    """Offsets at which the lines of ``text`` begin; none may be empty or binary."""
+    characters = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(characters == ord('\n'))
+    starts = np.concatenate(([0], ends + 1))
+    if text.endswith(b'\n'):
+        starts = starts[:-1]
+    first = characters[starts]
+    empty = (first == ord('\n')) | (first == ord('\r'))
+    if empty.any():
+        line = lines_before + int(empty.argmax()) + 1
+        raise UserError(f'line {line} of {path} is empty: remove it.')
+    if b'\0' in text:
+        raise UserError(f'{path} is a binary file: one file name a line is expected.')
+    return starts
