@@ -1,0 +1,152 @@
+"""kNN against scikit-learn and against a full sort that follows the stated rule of ties."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation import knn, knn_classify, knn_sweep
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Tiles so small that every loop runs several times and ends on a part of a tile."""
+    monkeypatch.setattr(knn, 'PANEL', 100)
+    monkeypatch.setattr(knn, 'TILE_QUERIES', 33)
+    monkeypatch.setattr(knn, 'TILE_TRAIN', 150)
+
+
+def by_sklearn(train, labels, test, k, temperature):
+    model = KNeighborsClassifier(
+        k, metric='cosine', weights=lambda d: np.exp((1 - d) / temperature), algorithm='brute'
+    )
+    return model.fit(train.astype(np.float64), labels).predict(test.astype(np.float64))
+
+
+def by_rule(train, labels, test, k, temperature):
+    """Full float64 similarities, sorted by (similarity, index); equal votes: smallest label."""
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (train, test)]
+    predicted = []
+    for q in unit[1]:
+        similarity = np.array([np.dot(q, x) for x in unit[0]])
+        nearest = sorted(range(len(train)), key=lambda i: (-similarity[i], i))[:k]
+        votes = dict.fromkeys(sorted(set(labels)), 0.0)
+        for i in nearest:
+            votes[labels[i]] += np.exp(similarity[i] / temperature)
+        predicted.append(max(votes, key=votes.get))
+    return np.array(predicted)
+
+
+def random_features(rng, count, dim=24):
+    return rng.standard_normal((count, dim)).astype(np.float32)
+
+
+@pytest.mark.parametrize(('k', 'temperature'), [(1, 0.07), (20, 0.07), (200, 0.5)])
+def test_equals_sklearn_on_random_features(k, temperature):
+    rng = np.random.default_rng(0)
+    train, test = random_features(rng, 1000), random_features(rng, 250)
+    labels = rng.integers(0, 7, 1000) * 3 - 5  # neither dense nor positive
+    expected = by_sklearn(train, labels, test, k, temperature)
+    np.testing.assert_array_equal(knn_classify(train, labels, test, k, temperature), expected)
+
+
+@pytest.mark.parametrize('k', [1, 5, 20, 200])
+def test_equals_sklearn_on_digits(k):
+    images, labels = load_digits(return_X_y=True)
+    train, test = images[:1200].astype(np.float32), images[1200:].astype(np.float32)
+    expected = by_sklearn(train, labels[:1200], test, k, 0.07)
+    np.testing.assert_array_equal(knn_classify(train, labels[:1200], test, k), expected)
+
+
+@pytest.mark.parametrize('k', [1, 3, 10, 50])
+def test_ties_go_to_the_earlier_sample_and_the_smaller_label(k):
+    rng = np.random.default_rng(1)
+    # 0/1 vectors of 4 ones: few distinct similarities, all exact in binary, many duplicates
+    patterns = np.array([p for p in np.ndindex(*(2,) * 8) if sum(p) == 4], dtype=np.float32)
+    train = patterns[rng.integers(0, len(patterns), 700)]
+    labels = rng.integers(0, 5, 700)
+    test = patterns[rng.integers(0, len(patterns), 120)]
+    expected = by_rule(train, labels, test, k, 0.25)
+    np.testing.assert_array_equal(knn_classify(train, labels, test, k, 0.25), expected)
+
+
+def test_duplicates_tie_whatever_their_tile():
+    rng = np.random.default_rng(2)
+    point = random_features(rng, 1, dim=1000)
+    train = np.repeat(point, 611, axis=0)  # equal rows in every position of a tile
+    labels = np.arange(611)[::-1].copy()
+    assert knn_classify(train, labels, point, k=1).item() == 610
+    test = random_features(rng, 70, dim=1000)
+    assert (knn_classify(train, labels, test, k=1) == 610).all()
+    assert (knn_classify(train, labels, test, k=11) == 600).all()  # first eleven: 610 ... 600
+
+
+def test_almost_equal_similarities_are_decided_in_float64():
+    rng = np.random.default_rng(3)
+    center = rng.standard_normal(256)
+    train = (center + 1e-6 * rng.standard_normal((400, 256))).astype(np.float32)
+    test = (center + 1e-6 * rng.standard_normal((50, 256))).astype(np.float32)
+    labels = np.arange(400)
+    expected = by_rule(train.astype(np.float64), labels, test.astype(np.float64), 1, 0.07)
+    np.testing.assert_array_equal(knn_classify(train, labels, test, k=1), expected)
+
+
+def test_sweep_equals_single_settings_and_kinds_are_kept():
+    rng = np.random.default_rng(4)
+    train, test = random_features(rng, 500), random_features(rng, 210)
+    labels = rng.integers(0, 4, 500)
+    sweep = knn_sweep(train, labels, test, ks=[40, 3], temperatures=[0.07, 1.0])
+    assert set(sweep) == {(40, 0.07), (40, 1.0), (3, 0.07), (3, 1.0)}
+    for (k, t), predicted in sweep.items():
+        assert isinstance(predicted, np.ndarray)
+        np.testing.assert_array_equal(predicted, knn_classify(train, labels, test, k, t))
+    tensors = [torch.from_numpy(x) for x in (train, labels, test)]
+    predicted = knn_classify(*tensors, k=3)
+    assert isinstance(predicted, torch.Tensor)
+    np.testing.assert_array_equal(predicted.numpy(), sweep[3, 0.07])
+    names = np.array(['ant', 'bee', 'cat', 'dog'])
+    by_name = knn_classify(train, names[labels], test, k=3)
+    np.testing.assert_array_equal(by_name, names[sweep[3, 0.07]])
+
+
+def test_tiny_temperature_does_not_overflow():
+    rng = np.random.default_rng(5)
+    train, test = random_features(rng, 300), random_features(rng, 40)
+    labels = rng.integers(0, 4, 300)
+    nearest = knn_classify(train, labels, test, k=1)
+    np.testing.assert_array_equal(knn_classify(train, labels, test, 20, 1e-4), nearest)
+
+
+def test_zero_vectors_and_memory_maps(tmp_path):
+    train = np.lib.format.open_memmap(tmp_path / 'a.npy', 'w+', np.float16, (3, 2))
+    train[:] = [[0, 0], [-1, 0], [1, 0]]
+    train = np.load(tmp_path / 'a.npy', mmap_mode='r')
+    labels = [7, 8, 9]
+    test = np.array([[2.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
+    # the zero vector is at cosine 0 to all three: the first one wins
+    np.testing.assert_array_equal(knn_classify(train, labels, test, k=1), [9, 8, 7])
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'k': 0}, 'k is 0'),
+        ({'k': 11}, 'k is 11: choose 1 to 10'),
+        ({'temperature': 0.0}, 'temperature is 0.0'),
+        ({'test_features': torch.zeros(3, 5)}, r'\(10, 4\).*\(3, 5\)'),
+        ({'test_features': torch.zeros(0, 4)}, '0 test features'),
+        ({'train_labels': torch.zeros(9)}, '10 training features have 9 labels'),
+        ({'test_features': torch.full((3, 4), torch.nan)}, 'row 0 of the test features'),
+    ],
+)
+def test_bad_input_is_one_sentence(change, message):
+    good = {
+        'train_features': torch.ones(10, 4),
+        'train_labels': torch.zeros(10),
+        'test_features': torch.ones(3, 4),
+        'k': 5,
+    }
+    with pytest.raises(UserError, match=message):
+        knn_classify(**{**good, **change})
