@@ -1,0 +1,208 @@
+import io
+import pickle
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+from torch.utils.data import DataLoader, Dataset
+
+from tests.datasets.images import encode, natural
+from ttl_mm.datasets.decode import BadImageError, decode_image, open_image, reduction
+from ttl_mm.errors import UserError
+
+IMAGE = natural()
+
+
+def pillow_bgr(data: bytes) -> np.ndarray:
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert('RGB')
+    return np.asarray(image)[..., ::-1]
+
+
+def png_chunk(kind: bytes, payload: bytes) -> bytes:
+    crc = struct.pack('>I', zlib.crc32(kind + payload))
+    return struct.pack('>I', len(payload)) + kind + payload + crc
+
+
+def png(width: int, height: int, depth: int, colour: int, rows: bytes) -> bytes:
+    header = struct.pack('>IIBBBBB', width, height, depth, colour, 0, 0, 0)
+    chunks = [(b'IHDR', header), (b'IDAT', zlib.compress(rows)), (b'IEND', b'')]
+    return b'\x89PNG\r\n\x1a\n' + b''.join(png_chunk(*chunk) for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'mode', 'options'),
+    [
+        ('JPEG', 'RGB', {}),
+        ('JPEG', 'L', {}),
+        ('JPEG', 'RGB', {'progressive': True, 'subsampling': 0}),
+        ('PNG', 'RGB', {}),
+        ('PNG', 'RGBA', {}),
+        ('PNG', 'LA', {}),
+        ('PNG', 'P', {}),
+        ('PNG', '1', {}),
+        ('WEBP', 'RGB', {}),
+        ('BMP', 'RGB', {}),
+        ('GIF', 'P', {}),
+        ('TIFF', 'RGB', {}),
+        ('TIFF', 'CMYK', {}),
+        ('PPM', 'RGB', {}),
+    ],
+)
+def test_formats_equal_pillow(kind, mode, options):
+    data = encode(IMAGE, kind, mode, **options)
+    decoded = decode_image(data)
+    assert decoded.dtype == np.uint8
+    np.testing.assert_array_equal(decoded, pillow_bgr(data))
+
+
+def test_cmyk_jpeg_is_within_one_level_of_pillow():
+    data = encode(IMAGE, 'JPEG', 'CMYK')
+    difference = decode_image(data).astype(int) - pillow_bgr(data)
+    assert np.abs(difference).max() <= 1
+
+
+@pytest.mark.parametrize('orientation', range(1, 9))
+@pytest.mark.parametrize('kind', ['JPEG', 'PNG', 'TIFF'])
+def test_exif_orientation_is_applied(kind, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encode(IMAGE, kind, exif=exif)
+    file = open_image(data)
+    decoded = file.decode()
+    np.testing.assert_array_equal(decoded, pillow_bgr(data))
+    assert (file.height, file.width) == decoded.shape[:2]
+
+
+@pytest.mark.parametrize('byte_order', ['>', '<'])
+def test_exif_orientation_in_both_byte_orders(byte_order):
+    tiff = {'>': b'MM', '<': b'II'}[byte_order]
+    tiff += struct.pack(byte_order + 'HIHHHIHH', 42, 8, 1, 0x0112, 3, 1, 6, 0)
+    payload = b'Exif\0\0' + tiff
+    plain = encode(IMAGE)
+    data = plain[:2] + b'\xff\xe1' + struct.pack('>H', len(payload) + 2) + payload + plain[2:]
+    np.testing.assert_array_equal(decode_image(data), np.rot90(decode_image(plain), -1))
+
+
+@pytest.mark.parametrize(('colour', 'channels'), [(0, 1), (4, 2), (2, 3), (6, 4)])
+def test_16_bit_keeps_the_high_byte(colour, channels):
+    values = np.random.default_rng(0).integers(0, 65536, (5, 7, channels))
+    rows = b''.join(b'\0' + row.astype('>u2').tobytes() for row in values)
+    colours = values[..., : 3 if channels > 2 else 1] >> 8
+    expected = np.broadcast_to(colours[..., ::-1], (5, 7, 3))
+    np.testing.assert_array_equal(decode_image(png(7, 5, 16, colour, rows)), expected)
+
+
+def test_16_bit_grey_tiff_keeps_the_high_byte():
+    values = np.arange(0, 65536, 512, dtype=np.uint16).reshape(8, 16)
+    expected = np.repeat((values >> 8)[..., None], 3, axis=2)
+    np.testing.assert_array_equal(decode_image(encode(values, 'TIFF')), expected)
+
+
+def bad_files() -> dict[str, tuple[bytes, str]]:
+    jpeg, png_file = encode(IMAGE), encode(IMAGE, 'PNG')
+    rows = b''.join(b'\0' + bytes(21) for _ in range(5))
+    sof = jpeg.index(b'\xff\xc0')
+    no_size = jpeg[: sof + 5] + bytes(4) + jpeg[sof + 9 :]
+    return {
+        'empty': (b'', 'empty'),
+        'html': (b'<!DOCTYPE html><html>404</html>', "starts with b'<!DOCTYPE html"),
+        'text': (b'a.jpg\nb.jpg\n', 'not a known image'),
+        'zeros': (bytes(4096), 'not a known image'),
+        'zip': (b'PK\x03\x04' + bytes(100), 'not a known image'),
+        'eps': (b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n', 'not a known image'),
+        'jpeg cut in half': (jpeg[: len(jpeg) // 2], 'truncated JPEG: no end marker'),
+        'jpeg cut by one byte': (jpeg[:-1], 'truncated JPEG: no end marker'),
+        'jpeg zero-padded': (jpeg[:-200] + bytes(200), 'truncated JPEG: no end marker'),
+        'jpeg cut in its header': (jpeg[:50], 'truncated JPEG: no scan'),
+        'jpeg marker only': (jpeg[:2], 'truncated JPEG: no scan'),
+        'jpeg of size 0': (no_size, 'JPEG of size 0 x 0'),
+        'jpeg without tables': (jpeg[:2] + jpeg[sof:], 'broken or unsupported JPEG'),
+        'png cut in half': (png_file[: len(png_file) // 2], 'cannot be'),
+        'png signature only': (png_file[:8], 'not a known image'),
+        'png with a broken checksum': (
+            png_file[:80] + bytes([png_file[80] ^ 1]) + png_file[81:],
+            'cannot be',
+        ),
+        'png bomb': (png(10000, 10000, 8, 0, rows), 'more than max_pixels'),
+        'png giant bomb': (png(2**31 - 1, 2**31 - 1, 8, 0, rows), 'pixels'),
+        'float tiff': (encode(np.ones((4, 4), np.float32), 'TIFF'), 'floating-point'),
+        '32-bit tiff': (encode(np.full((4, 4), 70000, np.int32), 'TIFF'), '70000..70000'),
+        'gif cut in half': (encode(IMAGE, 'GIF')[:5000], 'cannot be'),
+        'webp cut in half': (encode(IMAGE, 'WEBP')[:400], 'cannot be'),
+        'tiff cut in half': (encode(IMAGE, 'TIFF')[:20000], 'cannot be'),
+    }
+
+
+@pytest.mark.parametrize('kind', bad_files())
+def test_bad_files_are_named_errors(kind, tmp_path):
+    data, reason = bad_files()[kind]
+    path = tmp_path / 'bad.jpg'
+    path.write_bytes(data)
+    with pytest.raises(BadImageError) as caught:
+        decode_image(path)
+    assert caught.value.path == str(path)
+    assert reason in caught.value.reason
+
+
+def test_what_cannot_be_read_is_a_named_error(tmp_path):
+    for path in (tmp_path / 'missing.jpg', tmp_path):
+        with pytest.raises(BadImageError, match='cannot be read'):
+            decode_image(path)
+
+
+def test_pixel_limit_is_inclusive():
+    data = encode(IMAGE)
+    pixels = IMAGE.shape[0] * IMAGE.shape[1]
+    decode_image(data, max_pixels=pixels)
+    with pytest.raises(
+        BadImageError, match=f'128 x 96 pixels are more than max_pixels={pixels - 1}'
+    ):
+        decode_image(data, max_pixels=pixels - 1)
+
+
+@pytest.mark.parametrize('size', [(1, 1), (1, 10000), (10000, 1), (8, 8)])
+@pytest.mark.parametrize('kind', ['JPEG', 'PNG'])
+def test_extreme_shapes(size, kind):
+    image = np.full((*size, 3), 77, np.uint8)
+    assert decode_image(encode(image, kind)).shape == image.shape
+
+
+@pytest.mark.parametrize(
+    ('reduce_to', 'divisor'),
+    [(None, 1), ((301, 1), 1), ((200, 200), 2), ((101, 1), 2), ((100, 150), 4), ((1, 1), 8)],
+)
+def test_reduction_leaves_enough(reduce_to, divisor):
+    image = natural(400, 600)
+    decoded = decode_image(encode(image), reduce_to=reduce_to)
+    assert decoded.shape == (400 // divisor, 600 // divisor, 3)
+    assert reduction(400, 600, reduce_to) == divisor
+
+
+def test_reduced_decoding_equals_draft_mode_of_pillow():
+    data = encode(natural(400, 600))
+    draft = Image.open(io.BytesIO(data))
+    draft.draft('RGB', (300, 200))
+    assert draft.size == (300, 200)
+    np.testing.assert_array_equal(
+        decode_image(data, reduce_to=(200, 300)), np.asarray(draft)[..., ::-1]
+    )
+
+
+def test_error_survives_pickling():
+    error = pickle.loads(pickle.dumps(BadImageError('a.jpg', 'empty file')))
+    assert (error.path, error.reason, str(error)) == ('a.jpg', 'empty file', 'a.jpg: empty file')
+
+
+class OneBadImage(Dataset):
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return decode_image(b'<html>')
+
+
+def test_error_of_a_worker_is_still_a_user_error():
+    with pytest.raises(UserError, match='not a known image'):
+        next(iter(DataLoader(OneBadImage(), num_workers=1)))

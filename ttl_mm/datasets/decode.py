@@ -1,0 +1,192 @@
+"""Image files to arrays, by one policy for every dataset and pipeline.
+
+A decoded image is upright (EXIF orientation applied), 8-bit, three channels, BGR. Greyscale is
+repeated, a palette resolved, CMYK converted, alpha dropped, 16-bit values keep their high byte.
+A file that cannot be decoded whole, or has more pixels than allowed, raises :class:`BadImageError`
+before memory is spent on it.
+"""
+
+import io
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image, ImageOps
+
+from ttl_mm.datasets.jpeg import JpegHeader, read_jpeg_header
+from ttl_mm.errors import UserError
+
+MAX_PIXELS = 2**26  # 8192 x 8192
+# What Pillow may read. EPS and the like would start other programs.
+FORMATS = ('PNG', 'WEBP', 'GIF', 'BMP', 'TIFF', 'PPM', 'JPEG2000', 'AVIF')
+
+
+class BadImageError(UserError):
+    """A file that is no usable image: ``path`` and ``reason``.
+
+    ``reason`` is None when a DataLoader rebuilds the error in the main process from its text.
+    """
+
+    def __init__(self, path: str, reason: str | None = None):
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.path if self.reason is None else f'{self.path}: {self.reason}'
+
+
+def decode_image(
+    source: bytes | str | os.PathLike,
+    max_pixels: int = MAX_PIXELS,
+    reduce_to: tuple[int, int] | None = None,
+) -> np.ndarray:
+    """Decode a file, or its content, to an upright uint8 (H, W, 3) BGR array.
+
+    Args:
+        source: A path, or the bytes of a file.
+        max_pixels: Larger images are refused by their header, before they are inflated.
+        reduce_to: A (height, width) that is enough. A JPEG is then decoded at the smallest of
+            1/1, 1/2, 1/4 and 1/8 of its size that is still at least this large.
+
+    Raises:
+        BadImageError: Not readable, not an image, truncated, too large, or not 8 or 16 bit.
+    """
+    return open_image(source, max_pixels).decode(reduce_to)
+
+
+def open_image(
+    source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS
+) -> 'JpegFile | PillowFile':
+    """Read a file and its header; ``height`` and ``width`` are known before ``decode()``."""
+    if isinstance(source, bytes):
+        path, data = '<bytes>', source
+    else:
+        path = os.fspath(source)
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise BadImageError(path, f'cannot be read: {error.strerror}') from error
+    if not data:
+        raise BadImageError(path, 'empty file')
+    file = _open_jpeg(path, data) if data.startswith(b'\xff\xd8') else _open_other(path, data)
+    if file.height * file.width > max_pixels:
+        raise BadImageError(
+            path,
+            f'{file.width} x {file.height} pixels are more than max_pixels={max_pixels}; '
+            'shrink the image or raise the limit',
+        )
+    return file
+
+
+@dataclass
+class JpegFile:
+    """A complete JPEG, decoded by OpenCV."""
+
+    path: str
+    data: bytes
+    header: JpegHeader
+
+    @property
+    def height(self) -> int:
+        return self.header.width if self.header.orientation > 4 else self.header.height
+
+    @property
+    def width(self) -> int:
+        return self.header.height if self.header.orientation > 4 else self.header.width
+
+    def decode(self, reduce_to: tuple[int, int] | None = None) -> np.ndarray:
+        flags = _IMREAD[reduction(self.height, self.width, reduce_to)]
+        image = cv2.imdecode(np.frombuffer(self.data, np.uint8), flags)
+        if image is None:
+            raise BadImageError(self.path, 'broken or unsupported JPEG')
+        return _upright(image, self.header.orientation)
+
+
+@dataclass
+class PillowFile:
+    """Any other image, decoded by Pillow."""
+
+    path: str
+    image: Image.Image
+
+    @property
+    def height(self) -> int:
+        return self.image.size[not self._on_its_side]
+
+    @property
+    def width(self) -> int:
+        return self.image.size[self._on_its_side]
+
+    @property
+    def _on_its_side(self) -> bool:
+        return self.image.getexif().get(0x0112, 1) > 4
+
+    def decode(self, reduce_to: tuple[int, int] | None = None) -> np.ndarray:
+        """Decode the first frame; ``reduce_to`` is for JPEG only, other formats gain nothing."""
+        try:
+            array = _to_rgb8(ImageOps.exif_transpose(self.image))
+        except Exception as error:  # Pillow's plugins raise anything from struct.error to EOFError
+            raise BadImageError(self.path, f'cannot be decoded: {error}') from error
+        return cv2.cvtColor(array, cv2.COLOR_RGB2BGR)
+
+
+_IMREAD = {
+    1: cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
+    2: cv2.IMREAD_REDUCED_COLOR_2 | cv2.IMREAD_IGNORE_ORIENTATION,
+    4: cv2.IMREAD_REDUCED_COLOR_4 | cv2.IMREAD_IGNORE_ORIENTATION,
+    8: cv2.IMREAD_REDUCED_COLOR_8 | cv2.IMREAD_IGNORE_ORIENTATION,
+}
+
+
+def reduction(height: int, width: int, reduce_to: tuple[int, int] | None) -> int:
+    """The largest of 1, 2, 4, 8 that leaves at least ``reduce_to``."""
+    if reduce_to is None:
+        return 1
+    return max(
+        n for n in _IMREAD if n == 1 or (height >= n * reduce_to[0] and width >= n * reduce_to[1])
+    )
+
+
+def _open_jpeg(path: str, data: bytes) -> JpegFile:
+    try:
+        header = read_jpeg_header(data)
+    except ValueError as error:
+        raise BadImageError(path, str(error)) from error
+    return JpegFile(path, data, header)
+
+
+def _open_other(path: str, data: bytes) -> PillowFile:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image.getexif()
+    except Image.UnidentifiedImageError as error:
+        raise BadImageError(path, f'not a known image, it starts with {data[:16]!r}') from error
+    except Exception as error:  # as above
+        raise BadImageError(path, f'cannot be opened: {error}') from error
+    return PillowFile(path, image)
+
+
+def _upright(image: np.ndarray, orientation: int) -> np.ndarray:
+    """Undo an EXIF orientation (1 to 8); above 4 rows and columns are swapped."""
+    if orientation > 4:
+        image = cv2.transpose(image)
+    # cv2.flip: 1 mirrors left to right, 0 top to bottom, -1 both
+    flip_code = {2: 1, 3: -1, 4: 0, 6: 1, 7: -1, 8: 0}.get(orientation)
+    return image if flip_code is None else cv2.flip(image, flip_code)
+
+
+def _to_rgb8(image: Image.Image) -> np.ndarray:
+    if image.mode == 'I' or image.mode.startswith('I;16'):
+        values = np.asarray(image)
+        if values.size and (values.min() < 0 or values.max() > 0xFFFF):
+            raise ValueError(f'values {values.min()}..{values.max()} do not fit into 16 bit')
+        return cv2.cvtColor((values >> 8).astype(np.uint8), cv2.COLOR_GRAY2RGB)
+    if image.mode == 'F':
+        raise ValueError('floating-point pixels have no defined white; convert to 8 or 16 bit')
+    return np.asarray(image.convert('RGB'))
