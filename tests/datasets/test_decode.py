@@ -119,19 +119,19 @@ def bad_files() -> dict[str, tuple[bytes, str]]:
         'jpeg marker only': (jpeg[:2], 'truncated JPEG: no scan'),
         'jpeg of size 0': (no_size, 'JPEG of size 0 x 0'),
         'jpeg without tables': (jpeg[:2] + jpeg[sof:], 'broken or unsupported JPEG'),
-        'png cut in half': (png_file[: len(png_file) // 2], 'cannot be'),
+        'png cut in half': (png_file[: len(png_file) // 2], 'cannot be decoded'),
         'png signature only': (png_file[:8], 'not a known image'),
         'png with a broken checksum': (
             png_file[:80] + bytes([png_file[80] ^ 1]) + png_file[81:],
-            'cannot be',
+            'cannot be decoded',
         ),
         'png bomb': (png(10000, 10000, 8, 0, rows), 'more than max_pixels'),
         'png giant bomb': (png(2**31 - 1, 2**31 - 1, 8, 0, rows), 'pixels'),
         'float tiff': (encode(np.ones((4, 4), np.float32), 'TIFF'), 'floating-point'),
         '32-bit tiff': (encode(np.full((4, 4), 70000, np.int32), 'TIFF'), '70000..70000'),
-        'gif cut in half': (encode(IMAGE, 'GIF')[:5000], 'cannot be'),
-        'webp cut in half': (encode(IMAGE, 'WEBP')[:400], 'cannot be'),
-        'tiff cut in half': (encode(IMAGE, 'TIFF')[:20000], 'cannot be'),
+        'gif cut in half': (encode(IMAGE, 'GIF')[:5000], 'cannot be decoded'),
+        'webp cut in half': (encode(IMAGE, 'WEBP')[:400], 'cannot be decoded'),
+        'tiff cut in half': (encode(IMAGE, 'TIFF')[:20000], 'cannot be decoded'),
     }
 
 

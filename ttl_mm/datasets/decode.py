@@ -60,8 +60,8 @@ def decode_image(
 
 def open_image(
     source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS
-) -> 'JpegFile | PillowFile':
-    """Read a file and its header; ``height`` and ``width`` are known before ``decode()``."""
+) -> 'JpegFile | DecodedFile':
+    """Read a file; its upright ``height`` and ``width`` are known before a JPEG is decoded."""
     if isinstance(source, bytes):
         path, data = '<bytes>', source
     else:
@@ -72,19 +72,14 @@ def open_image(
             raise BadImageError(path, f'cannot be read: {error.strerror}') from error
     if not data:
         raise BadImageError(path, 'empty file')
-    file = _open_jpeg(path, data) if data.startswith(b'\xff\xd8') else _open_other(path, data)
-    if file.height * file.width > max_pixels:
-        raise BadImageError(
-            path,
-            f'{file.width} x {file.height} pixels are more than max_pixels={max_pixels}; '
-            'shrink the image or raise the limit',
-        )
-    return file
+    if data.startswith(b'\xff\xd8'):
+        return _open_jpeg(path, data, max_pixels)
+    return DecodedFile(_decode_with_pillow(path, data, max_pixels))
 
 
 @dataclass
 class JpegFile:
-    """A complete JPEG, decoded by OpenCV."""
+    """A complete JPEG, decoded by OpenCV when asked."""
 
     path: str
     data: bytes
@@ -107,31 +102,21 @@ class JpegFile:
 
 
 @dataclass
-class PillowFile:
-    """Any other image, decoded by Pillow."""
+class DecodedFile:
+    """Any other image: no decoder of theirs can reduce, and a PNG may name its orientation last."""
 
-    path: str
-    image: Image.Image
+    image: np.ndarray
 
     @property
     def height(self) -> int:
-        return self.image.size[not self._on_its_side]
+        return self.image.shape[0]
 
     @property
     def width(self) -> int:
-        return self.image.size[self._on_its_side]
-
-    @property
-    def _on_its_side(self) -> bool:
-        return self.image.getexif().get(0x0112, 1) > 4
+        return self.image.shape[1]
 
     def decode(self, reduce_to: tuple[int, int] | None = None) -> np.ndarray:
-        """Decode the first frame; ``reduce_to`` is for JPEG only, other formats gain nothing."""
-        try:
-            array = _to_rgb8(ImageOps.exif_transpose(self.image))
-        except Exception as error:  # Pillow's plugins raise anything from struct.error to EOFError
-            raise BadImageError(self.path, f'cannot be decoded: {error}') from error
-        return cv2.cvtColor(array, cv2.COLOR_RGB2BGR)
+        return self.image
 
 
 _IMREAD = {
@@ -151,25 +136,38 @@ def reduction(height: int, width: int, reduce_to: tuple[int, int] | None) -> int
     )
 
 
-def _open_jpeg(path: str, data: bytes) -> JpegFile:
+def _open_jpeg(path: str, data: bytes, max_pixels: int) -> JpegFile:
     try:
         header = read_jpeg_header(data)
     except ValueError as error:
         raise BadImageError(path, str(error)) from error
+    _check_size(path, header.height, header.width, max_pixels)
     return JpegFile(path, data, header)
 
 
-def _open_other(path: str, data: bytes) -> PillowFile:
+def _decode_with_pillow(path: str, data: bytes, max_pixels: int) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(data), formats=FORMATS)
-        image.getexif()
+            image = Image.open(io.BytesIO(data), formats=FORMATS)  # reads the header only
+        _check_size(path, image.height, image.width, max_pixels)
+        array = _to_rgb8(ImageOps.exif_transpose(image))
+    except BadImageError:
+        raise
     except Image.UnidentifiedImageError as error:
         raise BadImageError(path, f'not a known image, it starts with {data[:16]!r}') from error
-    except Exception as error:  # as above
-        raise BadImageError(path, f'cannot be opened: {error}') from error
-    return PillowFile(path, image)
+    except Exception as error:  # Pillow's plugins raise anything from struct.error to EOFError
+        raise BadImageError(path, f'cannot be decoded: {error}') from error
+    return cv2.cvtColor(array, cv2.COLOR_RGB2BGR)
+
+
+def _check_size(path: str, height: int, width: int, max_pixels: int) -> None:
+    if height * width > max_pixels:
+        raise BadImageError(
+            path,
+            f'{width} x {height} pixels are more than max_pixels={max_pixels}; '
+            'shrink the image or raise the limit',
+        )
 
 
 def _upright(image: np.ndarray, orientation: int) -> np.ndarray:
