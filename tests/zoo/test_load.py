@@ -1,0 +1,239 @@
+"""Backbones out of every known layout, and refusals that name what is wrong."""
+
+import copy
+import itertools
+from collections import OrderedDict
+
+import pytest
+import timm
+import torch
+import torchvision
+from mmpretrain.models import ResNet, ResNet_CIFAR
+
+from ttl_mm.errors import UserError
+from ttl_mm.zoo.load import load_backbone_state, load_into
+
+
+def make(depth=18, **kwargs):
+    """A ResNet whose every tensor is random, running statistics included."""
+    torch.manual_seed(depth)
+    net = ResNet(depth=depth, **kwargs)
+    for name, buffer in net.named_buffers():
+        buffer.fill_(7) if 'tracked' in name else buffer.uniform_(0.5, 1.5)
+    net.eval()
+    return net
+
+
+@pytest.fixture(scope='module')
+def state():
+    return make().state_dict()
+
+
+def below(prefix, state):
+    return OrderedDict((prefix + name, tensor) for name, tensor in state.items())
+
+
+def other(state):
+    """Tensors of the same names and shapes but other values: the target network."""
+    return {name: tensor + 1 for name, tensor in state.items()}
+
+
+LAYOUTS = {
+    'bare': lambda s: s,
+    'ours': lambda s: {
+        'meta': {'epoch': 1},
+        'state_dict': {
+            **below('target_backbone.', other(s)),
+            **below('backbone.', s),
+            'neck.fc0.weight': torch.zeros(2, 2),
+            'head.predictor.fc0.weight': torch.zeros(2, 2),
+        },
+    },
+    'authors': lambda s: {
+        'state_dict': {
+            **below('online_net.0.', s),
+            'online_net.1.fc0.weight': torch.zeros(2, 2),
+            **below('target_net.0.', other(s)),
+            **below('backbone.', s),
+        }
+    },
+    'online_net only': lambda s: {
+        'state_dict': {**below('target_net.0.', other(s)), **below('online_net.0.', s)}
+    },
+    'MoCo v1/v2': lambda s: {
+        'epoch': 200,
+        'arch': 'resnet',
+        'state_dict': {
+            'module.queue': torch.zeros(4, 4),
+            'module.queue_ptr': torch.zeros(1, dtype=torch.long),
+            **below('module.encoder_k.', other(s)),
+            **below('module.encoder_q.', s),
+            'module.encoder_q.fc.0.weight': torch.zeros(2, 2),
+        },
+    },
+    'MoCo v3': lambda s: {
+        'state_dict': {
+            **below('module.momentum_encoder.', other(s)),
+            **below('module.base_encoder.', s),
+            'module.base_encoder.fc.0.weight': torch.zeros(2, 2),
+            'module.predictor.0.weight': torch.zeros(2, 2),
+        }
+    },
+    'OpenSelfSup MoCo': lambda s: {
+        'state_dict': {
+            'queue': torch.zeros(4, 4),
+            **below('encoder_k.0.', other(s)),
+            **below('encoder_q.0.', s),
+            'encoder_q.1.mlp.0.weight': torch.zeros(2, 2),
+        }
+    },
+    'mmselfsup BYOL': lambda s: {
+        'meta': {},
+        'state_dict': {
+            **below('target_net.module.0.', other(s)),
+            **below('backbone.', s),
+            'neck.fc0.weight': torch.zeros(2, 2),
+        },
+    },
+    'mmpretrain classifier': lambda s: {
+        'state_dict': {**below('backbone.', s), 'head.fc.weight': torch.zeros(10, 512)}
+    },
+    'mmdet detector': lambda s: {
+        'state_dict': {
+            **below('backbone.', s),
+            'neck.lateral_convs.0.conv.weight': torch.zeros(1),
+            'rpn_head.rpn_conv.weight': torch.zeros(1),
+        }
+    },
+    'DistributedDataParallel': lambda s: {'state_dict': below('module.', s)},
+    'detectron2': lambda s: {'model': detectron2(s), '__author__': 'x'},
+}
+
+
+def detectron2(s):
+    """The names that detectron2's ResNet has, spelt out block by block."""
+    pairs = {'stem.conv1': 'conv1', 'stem.conv1.norm': 'bn1'}
+    for i, j in itertools.product((1, 2, 3, 4), (0, 1)):
+        for c in (1, 2):
+            pairs[f'res{i + 1}.{j}.conv{c}'] = f'layer{i}.{j}.conv{c}'
+            pairs[f'res{i + 1}.{j}.conv{c}.norm'] = f'layer{i}.{j}.bn{c}'
+    for i in (2, 3, 4):
+        pairs[f'res{i + 1}.0.shortcut'] = f'layer{i}.0.downsample.0'
+        pairs[f'res{i + 1}.0.shortcut.norm'] = f'layer{i}.0.downsample.1'
+    ends = ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked')
+    named = ((f'{d2}.{end}', f'{house}.{end}') for d2, house in pairs.items() for end in ends)
+    return {d2: s[house] for d2, house in named if house in s}
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_layout(layout, state, tmp_path):
+    path = tmp_path / 'checkpoint.pth'
+    torch.save(LAYOUTS[layout](state), path)
+    found = load_backbone_state(path)
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], state[name]) for name in state)
+    net = make()
+    for parameter in net.parameters():
+        parameter.data.zero_()
+    assert load_into(net, found) == 1.0
+    assert all(torch.equal(tensor, state[name]) for name, tensor in net.state_dict().items())
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_torchvision_and_timm_states_load(depth):
+    theirs = getattr(torchvision.models, f'resnet{depth}')()
+    net = make(depth)
+    load_into(net, load_backbone_state(theirs.state_dict()))
+    assert torch.equal(net.layer4[-1].conv2.weight, theirs.layer4[-1].conv2.weight)
+    theirs = timm.create_model(f'resnet{depth}')
+    load_into(net, load_backbone_state(theirs.state_dict()))
+    assert torch.equal(net.layer4[-1].conv2.weight, theirs.layer4[-1].conv2.weight)
+
+
+def test_cifar_resnet_and_narrow_net():
+    for build in (
+        lambda: ResNet_CIFAR(depth=18),
+        lambda: ResNet(depth=18, stem_channels=16, base_channels=16),
+        lambda: ResNet(depth=50, deep_stem=True),
+    ):
+        source, target = build(), build()
+        load_into(
+            target, load_backbone_state({'state_dict': below('backbone.', source.state_dict())})
+        )
+        assert all(
+            torch.equal(tensor, source.state_dict()[name])
+            for name, tensor in target.state_dict().items()
+        )
+
+
+def test_safetensors(state, tmp_path):
+    from safetensors.torch import save_file
+
+    save_file(below('backbone.', state), tmp_path / 'a.safetensors')
+    found = load_backbone_state(tmp_path / 'a.safetensors')
+    assert all(torch.equal(found[name], state[name]) for name in state)
+
+
+def test_explicit_prefix_takes_the_target(state):
+    content = LAYOUTS['ours'](state)
+    found = load_backbone_state(content, prefix='target_backbone.')
+    assert torch.equal(found['conv1.weight'], state['conv1.weight'] + 1)
+    with pytest.raises(UserError, match=r"no tensor below 'teacher\.'"):
+        load_backbone_state(content, prefix='teacher.')
+
+
+def test_target_alone_is_never_taken_for_the_backbone(state):
+    with pytest.raises(UserError, match=r"only below 'target_backbone\.'"):
+        load_backbone_state({'state_dict': below('target_backbone.', state)})
+
+
+def test_no_backbone_is_named():
+    with pytest.raises(UserError, match=r'holds no ResNet backbone.*neck\.fc0\.weight'):
+        load_backbone_state({'state_dict': {'neck.fc0.weight': torch.zeros(2, 2)}})
+
+
+@pytest.mark.parametrize(('given', 'wanted'), [(18, 50), (50, 18), (34, 18), (101, 50)])
+def test_other_depth_is_named_and_refused(given, wanted):
+    net = make(wanted)
+    before = copy.deepcopy(net.state_dict())
+    with pytest.raises(UserError, match=rf'is a ResNet-{given}, the model a ResNet-{wanted};'):
+        load_into(net, make(given).state_dict())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+
+
+def test_missing_layer_is_named_and_refused(state):
+    partial = {n: t for n, t in state.items() if not n.startswith('layer3.1.conv2')}
+    with pytest.raises(UserError, match=r'1 missing in the checkpoint: layer3\.1\.conv2\.weight'):
+        load_into(make(), partial)
+    assert load_into(make(), partial, min_coverage=0.9) == pytest.approx(99 / 100)
+
+
+def test_other_shape_is_named(state):
+    wrong = {**state, 'conv1.weight': torch.zeros(64, 3, 3, 3)}
+    with pytest.raises(UserError, match=r'conv1\.weight \(64, 3, 3, 3\) instead of'):
+        load_into(make(), wrong)
+
+
+def test_files_without_batch_counters_load(state):
+    old = {n: t for n, t in state.items() if not n.endswith('num_batches_tracked')}
+    assert load_into(make(), old) == 1.0
+
+
+def test_half_precision_loads_into_single(state):
+    half = {n: t.half() if t.is_floating_point() else t for n, t in state.items()}
+    net = make()
+    load_into(net, half)
+    assert net.conv1.weight.dtype == torch.float32
+    assert torch.equal(net.conv1.weight, half['conv1.weight'].float())
+
+
+def test_not_finite_is_refused(state):
+    bad = {**state, 'bn1.bias': torch.full((64,), float('nan'))}
+    with pytest.raises(UserError, match=r'not finite in bn1\.bias'):
+        load_backbone_state(bad)
+
+
+def test_view_larger_than_its_storage_is_refused(state):
+    bad = {**state, 'conv1.weight': torch.zeros(1).expand(64, 3, 7, 7)}
+    with pytest.raises(UserError, match=r'conv1\.weight claims'):
+        load_backbone_state(bad)

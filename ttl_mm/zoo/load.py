@@ -1,0 +1,140 @@
+"""The one way a backbone's weights come out of a file and into a model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ttl_mm.errors import UserError
+from ttl_mm.zoo import layouts
+from ttl_mm.zoo.read import read_checkpoint
+
+_CONTAINERS = ('state_dict', 'model', 'model_state_dict')
+
+
+def load_backbone_state(
+    source: str | Path | Mapping[str, Any], prefix: str | None = None
+) -> dict[str, Tensor]:
+    """The backbone's tensors under the names of mmpretrain's ResNet, on the CPU.
+
+    Args:
+        source: A checkpoint file (``.pth``, ``.safetensors``, detectron2's ``.pkl``) or its
+            content. Layouts known: :data:`ttl_mm.zoo.layouts.PREFIXES`, each also inside
+            ``module.``, and detectron2's names.
+        prefix: Take the tensors below this prefix instead of looking for it, for instance
+            ``'target_backbone.'``.
+
+    Raises:
+        UserError: the file is refused, or no backbone is found in it.
+    """
+    where = f'{source}' if isinstance(source, (str, Path)) else 'the checkpoint'
+    content = read_checkpoint(source) if isinstance(source, (str, Path)) else source
+    state = _tensors(content)
+    if prefix is None:
+        state = _house_names(state)
+        prefix = _find_prefix(state, where)
+        kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+        kept = {n: t for n, t in kept.items() if layouts.BACKBONE.match(n)}
+    else:
+        kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+        if not kept:
+            raise UserError(f'{where} has no tensor below {prefix!r}; it has {_some(state)}.')
+    _check_tensors(kept, where)
+    return {name: tensor.detach().contiguous() for name, tensor in kept.items()}
+
+
+def _tensors(content: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The flat dict of tensors inside a checkpoint, without DataParallel's ``module.``."""
+    for key in _CONTAINERS:
+        if isinstance(content.get(key), Mapping):
+            return _tensors(content[key])
+    state = {n: t for n, t in content.items() if isinstance(n, str) and isinstance(t, Tensor)}
+    wrapper = layouts.unwrap(state)
+    return {name.removeprefix(wrapper): tensor for name, tensor in state.items()}
+
+
+def _house_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Rename detectron2's tensors; any other state stays as it is."""
+    inner = {name.removeprefix('backbone.bottom_up.'): t for name, t in state.items()}
+    if 'stem.conv1.norm.weight' not in inner:
+        return state
+    renamed = {layouts.from_detectron2(name): t for name, t in inner.items()}
+    return {name: tensor for name, tensor in renamed.items() if name is not None}
+
+
+def _find_prefix(state: Mapping[str, Tensor], where: str) -> str:
+    found = layouts.backbone_prefixes(state)
+    for prefix in layouts.PREFIXES:
+        if prefix in found:
+            return prefix
+    if found:
+        raise UserError(
+            f'{where} has a ResNet only below {", ".join(map(repr, found))}, which is no known '
+            'place of an online backbone: name the prefix yourself if it is the one you want.'
+        )
+    raise UserError(f'{where} holds no ResNet backbone: its tensors are {_some(state)}.')
+
+
+def _check_tensors(state: Mapping[str, Tensor], where: str) -> None:
+    """Refuse views that claim more than is stored, and values that are not finite."""
+    for name, tensor in state.items():
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise UserError(f'{where} is refused: {name} is no plain tensor.')
+        if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+            raise UserError(
+                f'{where} is refused: {name} claims {tuple(tensor.shape)} values and stores fewer.'
+            )
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise UserError(f'{where} has values that are not finite in {name}: use another file.')
+
+
+def load_into(backbone: nn.Module, state: Mapping[str, Tensor], min_coverage: float = 1.0) -> float:
+    """Copy ``state`` into ``backbone`` and return the coverage.
+
+    Coverage is the share of tensors that match in name and shape among all that either side has.
+    ``num_batches_tracked`` does not count: old files lack it, and nothing is computed from it.
+
+    Raises:
+        UserError: the coverage is below ``min_coverage``; the message names the architectures and
+            the tensors that do not match. The backbone is then unchanged.
+    """
+    expected = backbone.state_dict()
+    shapes = {name: tuple(tensor.shape) for name, tensor in expected.items()}
+    given = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    matched = {name for name in shapes if given.get(name) == shapes[name]}
+    unmatched = sorted(n for n in (shapes.keys() | given.keys()) - matched if _counts(n))
+    n_matched = sum(map(_counts, matched))
+    total = n_matched + len(unmatched)
+    coverage = n_matched / total if total else 0.0
+    if coverage < min_coverage:
+        raise UserError(
+            f'the checkpoint is a {layouts.architecture(given)}, the model a '
+            f'{layouts.architecture(shapes)}; {n_matched} of {total} tensors match '
+            f'({_mismatch(shapes, given, unmatched)}). Use a checkpoint of this architecture.'
+        )
+    backbone.load_state_dict({name: state[name] for name in matched}, strict=False)
+    return coverage
+
+
+def _counts(name: str) -> bool:
+    return not name.endswith('num_batches_tracked')
+
+
+def _mismatch(shapes: Mapping[str, tuple], given: Mapping[str, tuple], unmatched: list[str]) -> str:
+    """What does not match, in up to three groups."""
+    both = [n for n in unmatched if n in shapes and n in given]
+    groups = {
+        'missing in the checkpoint': [n for n in unmatched if n not in given],
+        'not in the model': [n for n in unmatched if n not in shapes],
+        'of another shape': [f'{n} {given[n]} instead of {shapes[n]}' for n in both],
+    }
+    return '; '.join(f'{len(g)} {title}: {_some(g)}' for title, g in groups.items() if g)
+
+
+def _some(names: Any, limit: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    names = list(names)
+    more = f' and {len(names) - limit} more' if len(names) > limit else ''
+    return (', '.join(names[:limit]) or 'none') + more
