@@ -1,1 +1,7 @@
 """What acts during training: hooks, optimizer, checkpoints, guards."""
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.engine.lars import LARS
+from ttl_mm.engine.target_update_hook import TargetUpdateHook
+
+__all__ = ['LARS', 'TargetUpdateHook']

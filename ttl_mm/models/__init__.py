@@ -1,1 +1,8 @@
 """Loss, head and algorithm of the truncated triplet method."""
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.models.algorithm import TTLAlgorithm
+from ttl_mm.models.head import TruncatedTripletHead
+from ttl_mm.models.losses import deputy_ranks, truncated_triplet_loss
+
+__all__ = ['TTLAlgorithm', 'TruncatedTripletHead', 'deputy_ranks', 'truncated_triplet_loss']

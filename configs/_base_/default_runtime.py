@@ -1,0 +1,23 @@
+default_scope = 'mmpretrain'
+
+# Hooks live in this dict and nowhere in `custom_hooks`: dicts merge with a recipe's delta, lists
+# replace each other.
+default_hooks = dict(
+    timer=dict(type='IterTimerHook'),
+    logger=dict(type='LoggerHook', interval=50),
+    param_scheduler=dict(type='ParamSchedulerHook'),
+    checkpoint=dict(type='CheckpointHook', interval=10, max_keep_ckpts=3),
+    sampler_seed=dict(type='DistSamplerSeedHook'),
+)
+
+env_cfg = dict(
+    cudnn_benchmark=False,  # the random rescale changes the input size in every iteration
+    mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
+    dist_cfg=dict(backend='nccl'),
+)
+vis_backends = [dict(type='LocalVisBackend')]
+visualizer = dict(type='UniversalVisualizer', vis_backends=vis_backends)
+log_level = 'INFO'
+load_from = None
+resume = False
+randomness = dict(seed=0)

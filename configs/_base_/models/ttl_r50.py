@@ -1,0 +1,59 @@
+# The released architecture and initialisation. mmpretrain's defaults differ in all of the marked
+# lines (*), and its BYOL recipe in the bias of the last layers.
+batch_norm = dict(type='Constant', layer=['_BatchNorm'], val=1, bias=0)
+norm_cfg = dict(type='SyncBN')
+
+model = dict(
+    type='ttl_mm.TTLAlgorithm',
+    base_momentum=0.99,
+    online_sizes=(96, 224),
+    target_sizes=(128, 224),
+    data_preprocessor=dict(
+        type='SelfSupDataPreprocessor',
+        mean=(123.675, 116.28, 103.53),
+        std=(58.395, 57.12, 57.375),
+        to_rgb=True,
+    ),
+    backbone=dict(
+        type='ResNet',
+        depth=50,
+        norm_cfg=norm_cfg,
+        zero_init_residual=False,  # *
+        init_cfg=[
+            dict(type='Kaiming', layer=['Conv2d'], mode='fan_in', nonlinearity='relu'),  # *
+            batch_norm,
+        ],
+    ),
+    neck=dict(
+        type='NonLinearNeck',
+        in_channels=2048,
+        hid_channels=4096,
+        out_channels=256,
+        num_layers=2,
+        with_bias=True,
+        with_last_bias=True,  # *
+        with_last_bn=False,
+        with_avg_pool=True,
+        norm_cfg=norm_cfg,
+        init_cfg=[
+            dict(type='Kaiming', layer=['Linear'], mode='fan_in', nonlinearity='relu'),  # *
+            batch_norm,
+        ],
+    ),
+    head=dict(
+        type='ttl_mm.TruncatedTripletHead',
+        predictor=dict(
+            type='NonLinearNeck',
+            in_channels=256,
+            hid_channels=4096,
+            out_channels=256,
+            num_layers=2,
+            with_bias=True,
+            with_last_bias=True,  # *
+            with_last_bn=False,
+            with_avg_pool=False,
+            norm_cfg=norm_cfg,
+            init_cfg=[dict(type='Normal', layer=['Linear'], std=0.01), batch_norm],  # *
+        ),
+    ),
+)

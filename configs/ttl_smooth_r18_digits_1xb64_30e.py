@@ -1,0 +1,28 @@
+# The demo: scikit-learn's 8 x 8 digits, a narrow ResNet-18, minutes on a CPU.
+_base_ = ['_base_/models/ttl_r50.py', '_base_/datasets/digits.py', '_base_/default_runtime.py']
+
+model = dict(
+    online_sizes=None,
+    target_sizes=None,
+    data_preprocessor=dict(mean=(78,) * 3, std=(96,) * 3, to_rgb=False),
+    backbone=dict(type='ResNet_CIFAR', depth=18, stem_channels=16, base_channels=16),
+    neck=dict(in_channels=128, hid_channels=256, out_channels=64),
+    head=dict(
+        ranks=(2, 10),
+        predictor=dict(in_channels=64, hid_channels=256, out_channels=64),
+    ),
+)
+optim_wrapper = dict(
+    type='OptimWrapper',
+    optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=5e-4),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=0.01, end=2, by_epoch=True, convert_to_iter_based=True),
+    dict(type='CosineAnnealingLR', T_max=30, end=30, by_epoch=True, convert_to_iter_based=True),
+]
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=30)
+default_hooks = dict(
+    target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=30),
+    logger=dict(interval=18),
+)
+auto_scale_lr = dict(enable=False, base_batch_size=64)

@@ -1,0 +1,158 @@
+"""The algorithm: two networks, the random rescale, and the symmetric loss."""
+
+from copy import deepcopy
+from itertools import groupby
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from mmpretrain.models.selfsup import BaseSelfSupervisor
+from torch import Tensor
+
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+
+SizeRange = tuple[int, int]
+NUM_TARGETS = 2  # the large crops; each is predicted from every other view
+
+
+def draw_sizes(seed: int, iteration: int, ranges: list[SizeRange]) -> list[int]:
+    """One size from each inclusive range, the same in every process and after a resume."""
+    rng = np.random.default_rng((seed, iteration))
+    return [int(rng.integers(low, high, endpoint=True)) for low, high in ranges]
+
+
+def rescale(images: Tensor, size: int | None) -> Tensor:
+    """Resize (N, C, H, W) to squares, bilinear without antialiasing; None leaves them alone."""
+    if size is None or images.shape[-2:] == (size, size):
+        return images
+    return F.interpolate(images, size=(size, size), mode='bilinear', align_corners=False)
+
+
+@MODELS.register_module()
+class TTLAlgorithm(BaseSelfSupervisor):
+    """Truncated triplet learning with a momentum target.
+
+    The online network (backbone, neck, predictor of the head) predicts from every view the
+    projection that the target network gives to another view. The first two views are targets:
+
+        L = Σ_{t in {0, 1}} mean_{s != t} head(online view s, target view t)
+
+    which is the sum of both directions for two views. The target network never gets a gradient;
+    :class:`ttl_mm.engine.TargetUpdateHook` moves it after every optimizer step.
+
+    Args:
+        backbone: config of the backbone.
+        neck: config of the projector.
+        head: config of the head, see :class:`TruncatedTripletHead`.
+        base_momentum: momentum of the target at the first iteration.
+        online_sizes: range from which each iteration draws the size to which the online network's
+            two large views are resized, in pixels; None switches it off. Small crops stay.
+        target_sizes: the same for the target network.
+        pretrained: a checkpoint to start from.
+        data_preprocessor: config; mmpretrain's SelfSupDataPreprocessor by default.
+        init_cfg: initialisation of the whole model.
+    """
+
+    def __init__(
+        self,
+        backbone: dict,
+        neck: dict,
+        head: dict,
+        base_momentum: float = 0.99,
+        online_sizes: SizeRange | None = (96, 224),
+        target_sizes: SizeRange | None = (128, 224),
+        pretrained: str | None = None,
+        data_preprocessor: dict | None = None,
+        init_cfg: dict | list | None = None,
+    ):
+        super().__init__(
+            backbone=backbone,
+            neck=neck,
+            head=head,
+            pretrained=pretrained,
+            data_preprocessor=data_preprocessor,
+            init_cfg=init_cfg,
+        )
+        if not 0 <= base_momentum <= 1:
+            raise UserError(f'base_momentum={base_momentum}: it must lie in [0, 1], as 0.99 does.')
+        for name, sizes in (('online_sizes', online_sizes), ('target_sizes', target_sizes)):
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
+                raise UserError(f'{name}={sizes}: use (smallest, largest) in pixels, or None.')
+        self.base_momentum = base_momentum
+        self.online_sizes = online_sizes
+        self.target_sizes = target_sizes
+        self.target_backbone = deepcopy(self.backbone).requires_grad_(False)
+        self.target_neck = deepcopy(self.neck).requires_grad_(False)
+        self.seed = 0
+        self.iteration = 0
+
+    def init_weights(self) -> None:
+        """Initialise the online network and start the target from it."""
+        super().init_weights()
+        self.sync_target()
+
+    def set_progress(self, seed: int, iteration: int) -> None:
+        """Tell the model where the run is; the sizes of this iteration follow from it."""
+        self.seed = seed
+        self.iteration = iteration
+
+    def parameter_pairs(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Parameters of the target network and, in the same order, of the online network."""
+        target = [*self.target_backbone.parameters(), *self.target_neck.parameters()]
+        online = [*self.backbone.parameters(), *self.neck.parameters()]
+        return target, online
+
+    @torch.no_grad()
+    def update_target(self, momentum: float) -> None:
+        """θ_target <- m·θ_target + (1 - m)·θ_online, parameters only."""
+        torch._foreach_lerp_(*self.parameter_pairs(), 1 - momentum)
+
+    @torch.no_grad()
+    def sync_target(self) -> None:
+        """Copy parameters and buffers of the online network to the target network."""
+        self.target_backbone.load_state_dict(self.backbone.state_dict())
+        self.target_neck.load_state_dict(self.neck.state_dict())
+
+    def loss(self, inputs: list[Tensor], data_samples: list | None = None) -> dict[str, Tensor]:
+        """The loss of a batch of views, each (N, C, H, W); the first two are the large ones."""
+        if len(inputs) < NUM_TARGETS:
+            raise UserError(f'{len(inputs)} views of an image: the loss needs at least two.')
+        sizes = self.view_sizes()
+        large = inputs[:NUM_TARGETS]
+        with torch.no_grad():  # first, while no activation of the online network is held
+            targets = [self.project_target(rescale(x, s)) for x, s in zip(large, sizes['target'])]
+        views = [rescale(x, s) for x, s in zip(large, sizes['online'])] + inputs[NUM_TARGETS:]
+        predictions = [self.head.predict(z) for z in self.project(views)]
+
+        total = 0.0
+        for t, target in enumerate(targets):
+            sources = [p for s, p in enumerate(predictions) if s != t]
+            total = total + sum(self.head.compare(p, target) for p in sources) / len(sources)
+        return {'loss': total}
+
+    def view_sizes(self) -> dict[str, list[int | None]]:
+        """The sizes of this iteration for the two large views of either network.
+
+        Drawn in the order of the released code: online 1, online 2, target 2, target 1.
+        """
+        laws = [self.online_sizes, self.online_sizes, self.target_sizes, self.target_sizes]
+        drawn = iter(draw_sizes(self.seed, self.iteration, [law for law in laws if law]))
+        online_1, online_2, target_2, target_1 = [next(drawn) if law else None for law in laws]
+        return {'online': [online_1, online_2], 'target': [target_1, target_2]}
+
+    def project(self, views: list[Tensor]) -> list[Tensor]:
+        """Online projections, (N, D) per view.
+
+        Large views pass one by one, so that each has its own batch statistics; small crops of one
+        size pass together.
+        """
+        projections = [self.neck(self.backbone(view))[0] for view in views[:NUM_TARGETS]]
+        for _, same_size in groupby(views[NUM_TARGETS:], key=lambda view: view.shape):
+            crops = list(same_size)
+            projections += self.neck(self.backbone(torch.cat(crops)))[0].chunk(len(crops))
+        return projections
+
+    def project_target(self, view: Tensor) -> Tensor:
+        """Target projection (N, D) of one view."""
+        return self.target_neck(self.target_backbone(view))[0]
