@@ -1,0 +1,91 @@
+"""Drawing on matplotlib without pyplot: no global state, no display, the same look everywhere."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ttl_mm.analysis.report.run import Run
+
+# Okabe and Ito: told apart by colour-blind readers and in print
+COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000']
+DASHES = ['-', '--', ':', '-.']
+INK, FAINT = '#22303c', '#8a97a3'
+MAX_POINTS = 500
+
+STYLE = {
+    'figure.facecolor': 'white',
+    'font.size': 9.5,
+    'text.color': INK,
+    'axes.edgecolor': '#b8c2cb',
+    'axes.labelcolor': INK,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.grid': True,
+    'axes.axisbelow': True,
+    'grid.color': '#e6ebef',
+    'xtick.color': INK,
+    'ytick.color': INK,
+    'lines.linewidth': 1.8,
+    'legend.frameon': False,
+    'legend.fontsize': 8.5,
+}
+
+
+@contextmanager
+def canvas(width: float = 4.8, height: float = 3.2) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with one set of axes in the style of the report, sizes in inches."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout='constrained')
+        yield figure, figure.subplots()
+
+
+def look_of(index: int) -> dict:
+    """Colour and dash of run number ``index``; 28 runs are told apart."""
+    return {
+        'color': COLOURS[index % len(COLOURS)],
+        'linestyle': DASHES[index // len(COLOURS) % len(DASHES)],
+    }
+
+
+def curves(
+    runs: Sequence[Run],
+    key: str,
+    label: str,
+    axis: str = 'epochs',
+    axis_label: str = 'epochs',
+    scale: float = 1.0,
+    logarithmic: bool = False,
+    markers: bool = False,
+) -> Figure | None:
+    """One logged quantity of all runs; None where no run has it on that axis."""
+    drawn = False
+    with canvas() as (figure, axes):
+        for index, run in enumerate(runs):
+            iterations, values = run.series(key)
+            x = getattr(run, axis)(iterations)
+            if len(values) == 0 or x is None:
+                continue
+            x, values = thinned(x, values * scale)
+            marker = 'o' if markers or len(values) == 1 else None
+            axes.plot(x, values, label=run.name, marker=marker, markersize=3.5, **look_of(index))
+            drawn = True
+        if logarithmic:
+            axes.set_yscale('log')
+        axes.set_xlabel(axis_label)
+        axes.set_ylabel(label)
+        axes.margins(x=0.02)
+        if len(runs) > 1 and drawn:
+            axes.legend()
+    return figure if drawn else None
+
+
+def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``MAX_POINTS`` points, each the mean of as many neighbours."""
+    if len(x) <= MAX_POINTS:
+        return x, y
+    groups = np.array_split(np.arange(len(x)), MAX_POINTS)
+    return np.array([x[g].mean() for g in groups]), np.array([y[g].mean() for g in groups])

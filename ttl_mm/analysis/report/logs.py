@@ -1,0 +1,115 @@
+"""Reading work dirs of mmengine. Nothing found in one is executed, the dumped config included."""
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ttl_mm.analysis.report.run import Run, is_training_line
+from ttl_mm.errors import UserError
+
+
+def load_runs(folders: Sequence[str | Path]) -> list[Run]:
+    """Read several work dirs; runs of the same name are told apart by their parent folders."""
+    unique = list(dict.fromkeys(Path(folder).resolve() for folder in folders))
+    return [load_run(folder, name) for folder, name in zip(unique, _distinct_names(unique))]
+
+
+def load_run(folder: str | Path, name: str | None = None) -> Run:
+    """Read every start of a run below its work dir; where they overlap, the later start wins."""
+    folder = Path(folder).resolve()
+    logs = sorted(folder.glob('*/vis_data/scalars.json')) or list(
+        folder.glob('vis_data/scalars.json')
+    )
+    starts = [(log, records) for log in logs if (records := _read_records(log))]
+    if not starts:
+        raise UserError(
+            f'{folder} holds no log: a work dir of a run has <timestamp>/vis_data/scalars.json'
+        )
+    merged: list[dict] = []
+    for _, records in starts:
+        resumed_at = next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
+        merged = [record for record in merged if record['iter'] < resumed_at] + records
+    newest = starts[-1][0]
+    config = _read_literals(newest.with_name('config.py'))
+    return Run(
+        name=name or folder.name,
+        records=merged,
+        starts=len(starts),
+        modified=newest.stat().st_mtime,
+        devices=_count_devices(newest.parent.parent),
+        images_per_device=_integer(config, 'train_dataloader', 'batch_size'),
+        max_epochs=_integer(config, 'train_cfg', 'max_epochs'),
+    )
+
+
+def _read_records(log: Path) -> list[dict]:
+    """Lines of one start; one without an iteration belongs to the training line before it."""
+    records: list[dict] = []
+    lines = log.read_text('utf-8', errors='replace').splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            record.setdefault('iter', records[-1]['iter'] if records else 0)
+        except (ValueError, AttributeError) as error:
+            if number == len(lines):
+                break  # still being written, or cut off by a kill
+            raise UserError(
+                f'line {number} of {log} is no JSON object: {line[:40]!r}; delete that line'
+            ) from error
+        records.append(record)
+    return records
+
+
+def _distinct_names(folders: Sequence[Path]) -> list[str]:
+    """Shortest ends of the paths, of one length for each group of equal names, that differ."""
+    names = [folder.name for folder in folders]
+    depth = 1
+    while len(set(names)) < len(names):
+        depth += 1
+        names = [
+            '/'.join(folder.parts[-depth:]) if names.count(name) > 1 else name
+            for folder, name in zip(folders, names)
+        ]
+    return names
+
+
+def _count_devices(start: Path) -> int:
+    """Number of processes, from the environment that mmengine writes at the head of its log."""
+    for log in sorted(start.glob('*.log')):
+        with log.open(encoding='utf-8', errors='replace') as file:
+            found = re.search(r'GPU number: (\d+)', file.read(20_000))
+        if found:
+            return int(found[1])
+    return 1
+
+
+def _integer(config: dict, *path: str) -> int | None:
+    for key in path:
+        config = config.get(key) if isinstance(config, dict) else None
+    return config if isinstance(config, int) else None
+
+
+def _read_literals(config: Path) -> dict:
+    """Top-level assignments of a dumped config, as far as they are literals or dict(...)."""
+    try:
+        tree = ast.parse(config.read_text('utf-8'))
+    except (OSError, SyntaxError):
+        return {}
+    return {
+        target.id: _literal(statement.value)
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _literal(node: ast.expr):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'dict':
+        return {keyword.arg: _literal(keyword.value) for keyword in node.keywords}
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None

@@ -1,0 +1,116 @@
+"""One run as a report sees it: logged quantities against epochs, images, time and cost."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+RUNNING_WITHIN_SECONDS = 600
+
+
+@dataclass
+class Run:
+    """The merged log of one run; every record has an ``iter``, the number of finished iterations.
+
+    Args:
+        name: Unique among the runs of a report.
+        records: One dict per logged line, iterations ascending.
+        starts: How often the run was started: 1 plus the number of resumes.
+        modified: When the log was written last, in seconds since 1970.
+        devices: Number of processes that trained.
+        images_per_device: Images that one process takes per iteration, where known.
+        max_epochs: Length that was asked for, where known.
+    """
+
+    name: str
+    records: list[dict]
+    starts: int = 1
+    modified: float = 0.0
+    devices: int = 1
+    images_per_device: int | None = None
+    max_epochs: int | None = None
+    training: list[dict] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.training = [record for record in self.records if is_training_line(record)]
+
+    def series(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+        """Iterations and values of a logged quantity, where it is finite."""
+        pairs = [(r['iter'], r[key]) for r in self.records if key in r and is_finite(r[key])]
+        iterations, values = zip(*pairs) if pairs else ((), ())
+        return np.array(iterations, dtype=float), np.array(values, dtype=float)
+
+    def non_finite(self, key: str) -> list[int]:
+        """Iterations at which a logged quantity was NaN or infinite."""
+        return [r['iter'] for r in self.records if key in r and not is_finite(r[key])]
+
+    @cached_property
+    def last_iteration(self) -> int:
+        return max((record['iter'] for record in self.records), default=0)
+
+    @cached_property
+    def iterations_per_epoch(self) -> int | None:
+        """Smallest length of an epoch that agrees with all numbered training lines."""
+        lengths = [r['iter'] / r['epoch'] for r in self.training if r.get('epoch')]
+        return math.ceil(max(lengths) - 1e-9) if lengths else None
+
+    @property
+    def on_gpu(self) -> bool:
+        return any('memory' in record for record in self.training)  # mmengine logs it for CUDA
+
+    @property
+    def status(self) -> str:
+        """One or two words, and how often the run was resumed."""
+        if self._is_finished():
+            state = 'finished'
+        elif time.time() - self.modified < RUNNING_WITHIN_SECONDS:
+            state = 'running'
+        else:
+            state = 'stopped'
+        return state if self.starts == 1 else f'{state}, resumed {self.starts - 1}×'
+
+    def iterations(self, iterations):
+        """The iterations themselves, an axis that every log has."""
+        return iterations
+
+    def epochs(self, iterations):
+        """Epochs finished at each iteration; None where the log does not tell."""
+        return iterations / self.iterations_per_epoch if self.iterations_per_epoch else None
+
+    def images(self, iterations):
+        """Images seen by all devices; None where the batch size is not known."""
+        if self.images_per_device is None:
+            return None
+        return iterations * float(self.images_per_device * self.devices)
+
+    def hours(self, iterations):
+        """Hours of training, from the logged seconds per iteration; None without them."""
+        timed = [(r['iter'], r['time']) for r in self.training if is_finite(r.get('time'))]
+        if not timed:
+            return None
+        at, seconds = np.array(timed, dtype=float).T
+        total = np.cumsum(seconds * np.diff(at, prepend=0))
+        return np.interp(iterations, np.r_[0, at], np.r_[0, total]) / 3600
+
+    def device_hours(self, iterations):
+        """Hours times devices."""
+        hours = self.hours(iterations)
+        return None if hours is None else hours * self.devices
+
+    def _is_finished(self) -> bool:
+        if not (self.max_epochs and self.iterations_per_epoch):
+            return False
+        logged = np.diff([record['iter'] for record in self.training], prepend=0)
+        missing = self.max_epochs * self.iterations_per_epoch - self.last_iteration
+        return missing < max(logged)  # less than one logging interval
+
+
+def is_training_line(record: dict) -> bool:
+    """Whether a line of the log tells about training iterations, not about an evaluation."""
+    return 'loss' in record or 'lr' in record
+
+
+def is_finite(value) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)

@@ -1,0 +1,29 @@
+"""``ttl report``: the logs of one or several runs to one page."""
+
+import argparse
+from pathlib import Path
+
+HELP = 'write a learning-efficiency report from the logs of one or several runs'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('runs', nargs='+', metavar='RUN', help='work dir of a run')
+    parser.add_argument('--out', default='report', help='folder of the page (default: report)')
+    parser.add_argument('--title', help='heading of the page')
+    parser.add_argument('--target', type=float, help='accuracy in %% for the time-to-target table')
+    parser.add_argument(
+        '--no-paper', action='store_true', help="leave out the paper's published results"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    from ttl_mm.analysis.report import write_report
+
+    page = write_report(
+        args.runs,
+        args.out,
+        title=args.title,
+        target=args.target,
+        with_paper=not args.no_paper,
+    )
+    print(Path(page).resolve())
