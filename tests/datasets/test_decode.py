@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset
 
 from tests.datasets.images import encode, natural
-from ttl_mm.datasets.decode import BadImageError, decode_image, open_image, reduction
+from ttl_mm.datasets.decode import BadImageError, decode_image, open_image
 from ttl_mm.errors import UserError
 
 IMAGE = natural()
@@ -177,7 +177,6 @@ def test_reduction_leaves_enough(reduce_to, divisor):
     image = natural(400, 600)
     decoded = decode_image(encode(image), reduce_to=reduce_to)
     assert decoded.shape == (400 // divisor, 600 // divisor, 3)
-    assert reduction(400, 600, reduce_to) == divisor
 
 
 def test_reduced_decoding_equals_draft_mode_of_pillow():

@@ -1,6 +1,8 @@
 """Images to batches: datasets, transforms, samplers."""
 
 import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.digits import Digits
+from ttl_mm.datasets.views import RandomViews
 
-__all__ = ['Digits']
+__all__ = ['BadImageError', 'Digits', 'RandomViews', 'decode_image']

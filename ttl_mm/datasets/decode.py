@@ -50,12 +50,18 @@ def decode_image(
         source: A path, or the bytes of a file.
         max_pixels: Larger images are refused by their header, before they are inflated.
         reduce_to: A (height, width) that is enough. A JPEG is then decoded at the smallest of
-            1/1, 1/2, 1/4 and 1/8 of its size that is still at least this large.
+            1/1, 1/2, 1/4 and 1/8 of its size that is still at least this large: several times
+            faster than decoding it whole.
 
     Raises:
         BadImageError: Not readable, not an image, truncated, too large, or not 8 or 16 bit.
     """
-    return open_image(source, max_pixels).decode(reduce_to)
+    file = open_image(source, max_pixels)
+    if reduce_to is None:
+        return file.decode()
+    height, width = reduce_to
+    enough = [n for n in file.divisors if file.height >= n * height and file.width >= n * width]
+    return file.decode(max(enough, default=1))
 
 
 def open_image(
@@ -84,6 +90,7 @@ class JpegFile:
     path: str
     data: bytes
     header: JpegHeader
+    divisors = (1, 2, 4, 8)  # pixel i of a reduced image covers pixels [n * i, n * i + n)
 
     @property
     def height(self) -> int:
@@ -93,8 +100,8 @@ class JpegFile:
     def width(self) -> int:
         return self.header.height if self.header.orientation > 4 else self.header.width
 
-    def decode(self, reduce_to: tuple[int, int] | None = None) -> np.ndarray:
-        flags = _IMREAD[reduction(self.height, self.width, reduce_to)]
+    def decode(self, divisor: int = 1) -> np.ndarray:
+        flags = _IMREAD[divisor] | cv2.IMREAD_IGNORE_ORIENTATION
         image = cv2.imdecode(np.frombuffer(self.data, np.uint8), flags)
         if image is None:
             raise BadImageError(self.path, 'broken or unsupported JPEG')
@@ -106,6 +113,7 @@ class DecodedFile:
     """Any other image: no decoder of theirs can reduce, and a PNG may name its orientation last."""
 
     image: np.ndarray
+    divisors = (1,)
 
     @property
     def height(self) -> int:
@@ -115,25 +123,16 @@ class DecodedFile:
     def width(self) -> int:
         return self.image.shape[1]
 
-    def decode(self, reduce_to: tuple[int, int] | None = None) -> np.ndarray:
+    def decode(self, divisor: int = 1) -> np.ndarray:
         return self.image
 
 
 _IMREAD = {
-    1: cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
-    2: cv2.IMREAD_REDUCED_COLOR_2 | cv2.IMREAD_IGNORE_ORIENTATION,
-    4: cv2.IMREAD_REDUCED_COLOR_4 | cv2.IMREAD_IGNORE_ORIENTATION,
-    8: cv2.IMREAD_REDUCED_COLOR_8 | cv2.IMREAD_IGNORE_ORIENTATION,
+    1: cv2.IMREAD_COLOR,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
 }
-
-
-def reduction(height: int, width: int, reduce_to: tuple[int, int] | None) -> int:
-    """The largest of 1, 2, 4, 8 that leaves at least ``reduce_to``."""
-    if reduce_to is None:
-        return 1
-    return max(
-        n for n in _IMREAD if n == 1 or (height >= n * reduce_to[0] and width >= n * reduce_to[1])
-    )
 
 
 def _open_jpeg(path: str, data: bytes, max_pixels: int) -> JpegFile:

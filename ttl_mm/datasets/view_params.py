@@ -1,0 +1,119 @@
+"""What is random in a view: the distribution (:class:`View`) and one draw (:class:`ViewParams`)."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ttl_mm.errors import UserError
+
+
+@dataclass(frozen=True)
+class View:
+    """The distribution of one kind of view; the defaults are the paper's first view.
+
+    The laws are those of mmpretrain's BYOL pipeline (and of torchvision).
+
+    Args:
+        size: Height and width of the view, or one number for both.
+        num: How many views of this kind are made of an image.
+        area: Range of the crop's share of the image area.
+        ratio: Range of the crop's width / height, drawn uniformly in the logarithm.
+        flip, jitter, grayscale, blur, solarize: Probabilities.
+        brightness, contrast, saturation: Factors are uniform in 1 +- this, but not negative.
+        hue: The turn is uniform in +- this, in full circles.
+        sigma: Range of the blur, in pixels of the view.
+        threshold: Solarise inverts levels from here on.
+    """
+
+    size: int | tuple[int, int] = 224
+    num: int = 1
+    area: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: float = 0.5
+    jitter: float = 0.8
+    brightness: float = 0.4
+    contrast: float = 0.4
+    saturation: float = 0.2
+    hue: float = 0.1
+    grayscale: float = 0.2
+    blur: float = 1.0
+    sigma: tuple[float, float] = (0.1, 2.0)
+    solarize: float = 0.0
+    threshold: int = 128
+
+    def __post_init__(self):
+        if isinstance(self.size, int):
+            object.__setattr__(self, 'size', (self.size, self.size))
+        self._check('size', len(self.size) == 2 and min(self.size) >= 1, 'one or two numbers >= 1')
+        self._check('num', self.num >= 1, 'at least 1')
+        self._check('area', 0 < self.area[0] <= self.area[1] <= 1, '0 < low <= high <= 1')
+        self._check('ratio', 0 < self.ratio[0] <= self.ratio[1], '0 < low <= high')
+        self._check('sigma', 0 < self.sigma[0] <= self.sigma[1], '0 < low <= high')
+        self._check('hue', 0 <= self.hue <= 0.5, 'between 0 and 0.5')
+        self._check('threshold', 0 <= self.threshold <= 256, 'between 0 and 256')
+        for name in ('flip', 'jitter', 'grayscale', 'blur', 'solarize'):
+            self._check(name, 0 <= getattr(self, name) <= 1, 'a probability')
+        for name in ('brightness', 'contrast', 'saturation'):
+            self._check(name, getattr(self, name) >= 0, 'at least 0')
+
+    def _check(self, name: str, holds: bool, wanted: str) -> None:
+        if not holds:
+            raise UserError(f'{name}={getattr(self, name)} of a view must be {wanted}')
+
+
+@dataclass(frozen=True)
+class ViewParams:
+    """One draw. ``box`` is (top, left, height, width) in pixels of the upright image."""
+
+    size: tuple[int, int]
+    box: tuple[int, int, int, int]
+    flip: bool
+    jitter: tuple[tuple[str, float], ...]  # in the order of application
+    grayscale: bool
+    sigma: float | None
+    threshold: int | None
+
+
+def draw_view(view: View, height: int, width: int, rng: np.random.Generator) -> ViewParams:
+    """Draw the parameters of one view of a ``height`` x ``width`` image."""
+    return ViewParams(
+        size=view.size,
+        box=draw_box(view, height, width, rng),
+        flip=rng.random() < view.flip,
+        jitter=draw_jitter(view, rng) if rng.random() < view.jitter else (),
+        grayscale=rng.random() < view.grayscale,
+        sigma=_uniform(rng, *view.sigma) if rng.random() < view.blur else None,
+        threshold=view.threshold if rng.random() < view.solarize else None,
+    )
+
+
+def draw_box(
+    view: View, height: int, width: int, rng: np.random.Generator, attempts: int = 10
+) -> tuple[int, int, int, int]:
+    """Area and ratio first; if none of the attempts fits, the largest central crop in ratio."""
+    for _ in range(attempts):
+        area = _uniform(rng, *view.area) * height * width
+        ratio = math.exp(_uniform(rng, math.log(view.ratio[0]), math.log(view.ratio[1])))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            return int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1)), h, w
+    h = min(height, max(1, round(width / view.ratio[0])))
+    w = min(width, max(1, round(height * view.ratio[1])))
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+def draw_jitter(view: View, rng: np.random.Generator) -> tuple[tuple[str, float], ...]:
+    """The factors of the four colour operations, in random order; those without range left out."""
+    centres = {'brightness': 1.0, 'contrast': 1.0, 'saturation': 1.0, 'hue': 0.0}
+    operations = []
+    for name, centre in centres.items():
+        reach = getattr(view, name)
+        if reach > 0:
+            low = centre - reach if name == 'hue' else max(0.0, centre - reach)
+            operations.append((name, _uniform(rng, low, centre + reach)))
+    return tuple(operations[i] for i in rng.permutation(len(operations)))
+
+
+def _uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    return low + (high - low) * rng.random()

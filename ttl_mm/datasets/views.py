@@ -1,0 +1,135 @@
+"""Several random views of an image, from file to tensor."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from mmcv.transforms import BaseTransform
+
+from ttl_mm.datasets import colour
+from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, open_image
+from ttl_mm.datasets.view_params import View, ViewParams, draw_view
+from ttl_mm.errors import UserError
+from ttl_mm.registry import TRANSFORMS
+
+# A reduced image must hold at least this many pixels per pixel of a view: at 2 the result is
+# within a level of the one from the whole image (docs/data.md), at 1 it is visibly softer.
+REDUCING_GAP = 2
+
+
+@TRANSFORMS.register_module()
+class RandomViews(BaseTransform):
+    """The views of one image: decode once, then crop, resize, flip, colour, blur, solarise.
+
+    All parameters are drawn before the image is decoded, from the sample's own generator alone;
+    a large JPEG is decoded at the smallest scale that no crop would notice.
+
+    Required keys: ``rng``, and ``img`` (uint8, BGR or greyscale) or else ``img_path``.
+    Sets ``img``, a list of uint8 (3, H, W) BGR tensors: one per view, ready for ``PackInputs``,
+    ``default_collate`` and ``SelfSupDataPreprocessor``.
+
+    Args:
+        views: Keyword arguments of :class:`View`, one dict per kind of view.
+        max_pixels: Larger files are refused, see :func:`decode_image`.
+    """
+
+    def __init__(self, views: Sequence[dict], max_pixels: int = MAX_PIXELS):
+        if not views:
+            raise UserError('RandomViews needs at least one view, found views=[]')
+        kinds = [View(**view) for view in views]
+        self.views = [view for view in kinds for _ in range(view.num)]
+        self.max_pixels = max_pixels
+
+    def transform(self, results: dict) -> dict:
+        if 'rng' not in results:
+            raise UserError(
+                'RandomViews found no generator in the sample: use a dataset of ttl_mm '
+                "(type='ttl_mm.ImageFolder'), which derives it from seed, epoch and index"
+            )
+        if 'img' in results:
+            file = DecodedFile(as_bgr(results['img']))
+        else:
+            file = open_image(results['img_path'], self.max_pixels)
+        height, width, rng = file.height, file.width, results['rng']
+        draws = [draw_view(view, height, width, rng) for view in self.views]
+        divisor = common_divisor(draws, file.divisors)
+        image = file.decode(divisor)
+        results['img'] = [to_tensor(render(image, params, divisor)) for params in draws]
+        results['ori_shape'] = (height, width)
+        return results
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(views={self.views}, max_pixels={self.max_pixels})'
+
+
+def as_bgr(image: np.ndarray) -> np.ndarray:
+    """Accept uint8 (H, W, 3) and (H, W); return (H, W, 3)."""
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (3,)):
+        raise UserError(
+            f'expected a uint8 image of shape (H, W, 3) or (H, W), found {image.dtype} '
+            f'{image.shape}; ttl_mm.datasets.decode_image gives the former'
+        )
+    return image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+
+
+def common_divisor(draws: Sequence[ViewParams], divisors: Sequence[int]) -> int:
+    """The largest reduction that leaves every crop ``REDUCING_GAP`` times its view, or 1."""
+    room = min(
+        crop / (REDUCING_GAP * target)
+        for params in draws
+        for crop, target in zip(params.box[2:], params.size)
+    )
+    return max((n for n in divisors if n <= room), default=1)
+
+
+def render(image: np.ndarray, params: ViewParams, divisor: int = 1) -> np.ndarray:
+    """Make one view of an image that was decoded at 1 / ``divisor``.
+
+    Returns:
+        (H, W, 3), or (H, W) if the view is greyscale.
+    """
+    view = resized_crop(image, snap(params.box, divisor, image.shape), params.size)
+    if params.flip:
+        view = cv2.flip(view, 1)
+    for name, factor in params.jitter:
+        view = colour.JITTER[name](view, factor)
+    if params.grayscale:
+        view = colour.to_grey(view)
+    if params.sigma is not None:
+        view = colour.gaussian_blur(view, params.sigma)
+    if params.threshold is not None:
+        view = colour.solarize(view, params.threshold)
+    return view
+
+
+def snap(
+    box: tuple[int, int, int, int], divisor: int, shape: tuple[int, ...]
+) -> tuple[int, int, int, int]:
+    """The box in pixels of the reduced image: off by half of one, a quarter of a view's pixel."""
+    if divisor == 1:
+        return box
+    top, left, h, w = box
+    bottom, right = min(round((top + h) / divisor), shape[0]), round((left + w) / divisor)
+    top, left, right = round(top / divisor), round(left / divisor), min(right, shape[1])
+    return top, left, bottom - top, right - left
+
+
+def resized_crop(
+    image: np.ndarray, box: tuple[int, int, int, int], size: tuple[int, int]
+) -> np.ndarray:
+    """Crop and resize in one pass: bicubic, anti-aliased when shrinking, as Pillow's."""
+    top, left, h, w = box
+    crop = torch.from_numpy(image)[None, top : top + h, left : left + w].permute(0, 3, 1, 2)
+    resized = F.interpolate(crop, size=size, mode='bicubic', antialias=True)
+    return resized[0].permute(1, 2, 0).contiguous().numpy()
+
+
+def to_tensor(view: np.ndarray) -> torch.Tensor:
+    """(H, W, 3) or (H, W) to a (3, H, W) tensor."""
+    if view.ndim == 2:
+        return torch.from_numpy(view).expand(3, -1, -1)
+    planes = np.empty((3, *view.shape[:2]), np.uint8)
+    cv2.split(view, list(planes))
+    return torch.from_numpy(planes)
