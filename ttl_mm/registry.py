@@ -12,6 +12,7 @@ from mmengine.registry import METRICS as MMENGINE_METRICS
 from mmengine.registry import MODELS as MMENGINE_MODELS
 from mmengine.registry import OPTIMIZERS as MMENGINE_OPTIMIZERS
 from mmengine.registry import TRANSFORMS as MMENGINE_TRANSFORMS
+from mmengine.registry import WEIGHT_INITIALIZERS as MMENGINE_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
 
 from ttl_mm.torchvision_guard import guard_torchvision
@@ -26,6 +27,7 @@ def _child(parent: Registry, location: str) -> Registry:
 
 
 MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models')
+WEIGHT_INITIALIZERS = _child(MMENGINE_WEIGHT_INITIALIZERS, 'ttl_mm.models')
 OPTIMIZERS = _child(MMENGINE_OPTIMIZERS, 'ttl_mm.engine')
 HOOKS = _child(MMENGINE_HOOKS, 'ttl_mm.engine')
 DATASETS = _child(MMENGINE_DATASETS, 'ttl_mm.datasets')

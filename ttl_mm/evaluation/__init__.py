@@ -1,5 +1,6 @@
 """Judging frozen features: extraction, kNN, linear, low-shot, retrieval."""
 
 from ttl_mm.evaluation.knn import knn_classify, knn_sweep
+from ttl_mm.evaluation.voc_metric import VOCDetectionMetric
 
-__all__ = ['knn_classify', 'knn_sweep']
+__all__ = ['VOCDetectionMetric', 'knn_classify', 'knn_sweep']

@@ -4,5 +4,12 @@ import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.models.algorithm import TTLAlgorithm
 from ttl_mm.models.head import TruncatedTripletHead
 from ttl_mm.models.losses import deputy_ranks, truncated_triplet_loss
+from ttl_mm.models.pretrained_init import PretrainedBackbone
 
-__all__ = ['TTLAlgorithm', 'TruncatedTripletHead', 'deputy_ranks', 'truncated_triplet_loss']
+__all__ = [
+    'PretrainedBackbone',
+    'TTLAlgorithm',
+    'TruncatedTripletHead',
+    'deputy_ranks',
+    'truncated_triplet_loss',
+]

@@ -1,0 +1,38 @@
+# What both detectors share: everything in which fine-tuning a self-supervised ResNet-50 differs
+# from mmdet's own C4 configs. The configs beside this folder merge these parts into mmdet's.
+
+custom_imports = dict(imports=['ttl_mm.detection'], allow_failed_imports=False)
+
+preprocessor = dict(  # as in pre-training; mmdet's C4 models take BGR with std 1
+    mean=[123.675, 116.28, 103.53],
+    std=[58.395, 57.12, 57.375],
+    bgr_to_rgb=True,
+)
+
+trained_norm = dict(type='SyncBN', requires_grad=True)
+backbone = dict(
+    frozen_stages=-1,
+    norm_cfg=trained_norm,
+    norm_eval=False,
+    style='pytorch',  # stride in the 3x3 convolution
+    zero_init_residual=False,  # matters at random initialisation only
+    init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint=None),
+)
+res5 = dict(  # its only child besides the norm is layer4 of the same network
+    type='ResLayerExtraNorm',
+    norm_cfg=trained_norm,
+    norm_eval=False,
+    style='pytorch',
+    init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint=None, fresh=['norm.']),
+)
+
+# 8 GPUs x 2 images; run.sh keeps the 16 for other numbers of GPUs
+sgd = dict(
+    optimizer=dict(type='SGD', lr=0.02, momentum=0.9, weight_decay=1e-4),
+    paramwise_cfg=dict(norm_decay_mult=0.0),
+)
+
+custom_hooks = [
+    dict(type='ttl_mm.PreciseBNHook', iterations=200),
+    dict(type='ttl_mm.RenderPredictionsHook', images=8),
+]

@@ -1,0 +1,80 @@
+"""Batch-norm statistics of the final weights, as detectron2's PRECISE_BN."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import torch
+from mmengine.dist import all_reduce
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ttl_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class PreciseBNHook(Hook):
+    """Measure the running mean and variance anew at the end of training.
+
+    The running averages lag behind the weights. After the last iteration, and before the last
+    checkpoint and validation, this hook replaces them by plain averages over ``iterations``
+    training batches. The model runs as in training, with its losses: the heads of a detector then
+    see the sampled regions that they were trained on, not the proposals of testing.
+
+    Args:
+        iterations: Number of batches.
+    """
+
+    priority = 'ABOVE_NORMAL'  # before the checkpoint hook
+
+    def __init__(self, iterations: int = 200) -> None:
+        if iterations < 1:
+            raise ValueError(f'iterations={iterations}: at least one batch is needed')
+        self.iterations = iterations
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        """Act once, after the last iteration of the run."""
+        if runner.iter + 1 != runner.max_iters:
+            return
+        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        runner.logger.info(f'Precise BN: statistics of {self.iterations} training batches')
+        with runner.optim_wrapper.optim_context(model):
+            measure_bn(model, islice(_endless(runner.train_dataloader), self.iterations))
+
+
+@torch.no_grad()
+def measure_bn(model: nn.Module, batches: Iterable) -> None:
+    """Set the running statistics of every layer in training mode to their mean over ``batches``.
+
+    Layers in evaluation mode (frozen ones) keep theirs. In a distributed run the ranks average.
+    """
+    layers = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.training]
+    layers = [m for m in layers if m.track_running_stats]
+    with _cumulative(layers):
+        for batch in batches:
+            model(**model.data_preprocessor(batch, training=True), mode='loss')
+    for layer in layers:
+        all_reduce(layer.running_mean, op='mean')
+        all_reduce(layer.running_var, op='mean')
+
+
+@contextmanager
+def _cumulative(layers: list[_BatchNorm]) -> Iterator[None]:
+    """Let the layers average from scratch with equal weights, which is momentum None in torch."""
+    kept = [(layer, layer.momentum, layer.num_batches_tracked.clone()) for layer in layers]
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None
+    try:
+        yield
+    finally:
+        for layer, momentum, tracked in kept:
+            layer.momentum = momentum
+            layer.num_batches_tracked.copy_(tracked)
+
+
+def _endless(loader: Iterable) -> Iterator:
+    while True:
+        yield from loader

@@ -1,0 +1,50 @@
+"""Start a part of a network from a pre-training checkpoint, or refuse to start."""
+
+from collections.abc import Sequence
+
+from mmengine.logging import print_log
+from mmengine.model import update_init_info
+from torch import nn
+
+from ttl_mm.errors import UserError
+from ttl_mm.registry import WEIGHT_INITIALIZERS
+from ttl_mm.zoo.load import load_backbone_state, load_into
+
+
+@WEIGHT_INITIALIZERS.register_module()
+class PretrainedBackbone:
+    """``init_cfg`` of a ResNet, or of some of its stages under their usual names.
+
+    Every tensor must come from the checkpoint, in any layout that
+    :func:`ttl_mm.zoo.load.load_backbone_state` reads. mmengine's ``Pretrained`` accepts a file
+    that matches nothing. Stages that only the checkpoint has are left out.
+
+    Args:
+        checkpoint: The file.
+        fresh: Prefixes of tensors that have no counterpart in pre-training and keep their values.
+    """
+
+    def __init__(self, checkpoint: str | None, fresh: Sequence[str] = ()) -> None:
+        self.checkpoint = checkpoint
+        self.fresh = tuple(fresh)
+
+    def __call__(self, module: nn.Module) -> None:
+        """Load, and log how much of the module came from the checkpoint."""
+        if not self.checkpoint:
+            raise UserError(
+                f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint, as '
+                'projects/detection/run.sh does, or choose a config that ends in _random.'
+            )
+        parts = {name for name, _ in module.named_children()}
+        state = load_backbone_state(self.checkpoint)
+        state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
+        kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
+        load_into(module, state | kept)
+        if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
+            update_init_info(module, init_info=f'PretrainedBackbone: {self.checkpoint}')
+        fresh = f', {len(kept)} start anew' if kept else ''
+        print_log(
+            f'{type(module).__name__}: all {len(module.state_dict()) - len(kept)} tensors from '
+            f'{self.checkpoint}{fresh}',
+            logger='current',
+        )
