@@ -1,0 +1,335 @@
+"""The detection configs: the recipes' values, and no defect of the configs they build on.
+
+Every check of a defect is also run on a config with that defect put back, where it must fail.
+"""
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
+
+import ttl_mm.detection  # noqa: F401 registers what the configs name
+from ttl_mm.registry import HOOKS, METRICS
+
+FOLDER = Path(__file__).parents[2] / 'projects' / 'detection' / 'configs'
+COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
+MAIN = [COCO, f'{COCO}_moco', VOC, f'{VOC}_moco']
+ALL = sorted(path.stem for path in FOLDER.glob('*.py'))
+ITERATIONS = {COCO: 180_000, VOC: 24_000}
+
+
+def load(name: str) -> Config:
+    return deepcopy(_load(name))
+
+
+def _load(name: str, cache: dict = {}) -> Config:  # noqa: B006 parsed once
+    if name not in cache:
+        cache[name] = Config.fromfile(FOLDER / f'{name}.py')
+    return cache[name]
+
+
+def parts_of_training_data(cfg: Config) -> list:
+    return cfg.train_dataloader.dataset.get('datasets', [cfg.train_dataloader.dataset])
+
+
+def is_voc(cfg: Config) -> bool:
+    return cfg.model.type == 'FasterRCNN'
+
+
+# --- one check per defect (the spec's numbers), and how to put the defect back -----------------
+
+
+def trains_as_long_as_its_name_says(cfg: Config) -> None:  # 1
+    assert cfg.train_cfg.type == 'IterBasedTrainLoop'
+    assert cfg.train_cfg.max_iters == (24_000 if is_voc(cfg) else 180_000)
+    assert 'max_epochs' not in cfg.train_cfg
+    assert cfg.train_dataloader.sampler.type == 'InfiniteSampler'
+
+
+def learning_rate_decays_within_the_run(cfg: Config) -> None:  # 1
+    decay = cfg.param_scheduler[1]
+    assert not any(scheduler.by_epoch for scheduler in cfg.param_scheduler)
+    if decay.type == 'MultiStepLR':
+        assert max(decay.milestones) < cfg.train_cfg.max_iters
+    else:
+        assert decay.T_max == decay.end == cfg.train_cfg.max_iters
+
+
+def res5_starts_from_pretraining(cfg: Config) -> None:  # 2
+    starts = [cfg.model.backbone.init_cfg, cfg.model.roi_head.shared_head.init_cfg]
+    assert [start.type for start in starts] == ['ttl_mm.PretrainedBackbone'] * 2
+    assert starts[0].checkpoint == starts[1].checkpoint
+
+
+def images_are_normalised_as_in_pretraining(cfg: Config) -> None:  # 3
+    assert 'data_preprocessor' not in cfg  # the runner would not use it
+    preprocessor = cfg.model.data_preprocessor
+    assert preprocessor.bgr_to_rgb is True
+    assert preprocessor.mean == [123.675, 116.28, 103.53]
+    assert preprocessor.std == [58.395, 57.12, 57.375]
+
+
+def nothing_comes_from_caffe(cfg: Config) -> None:  # 4
+    text = Config(dict(model=cfg.model)).pretty_text
+    assert 'caffe' not in text
+    assert 'open-mmlab' not in text
+    assert cfg.model.backbone.style == cfg.model.roi_head.shared_head.style == 'pytorch'
+
+
+def parts_of_voc_are_one_dataset(cfg: Config) -> None:  # 5
+    if is_voc(cfg):
+        assert cfg.train_dataloader.dataset.ignore_keys == ['dataset_type']
+
+
+def evaluator_reports_ap_and_ap75(cfg: Config) -> None:  # 6
+    for evaluator in (cfg.val_evaluator, cfg.test_evaluator):
+        if is_voc(cfg):
+            assert METRICS.get(evaluator.type).__name__ == 'VOCDetectionMetric'
+        else:
+            assert evaluator.metric == ['bbox', 'segm']
+
+
+def norms_do_not_decay(cfg: Config) -> None:  # 7
+    assert cfg.optim_wrapper.paramwise_cfg.norm_decay_mult == 0
+
+
+def norms_are_measured_at_the_end(cfg: Config) -> None:  # 7
+    hooks = {hook.type: hook for hook in cfg.custom_hooks}
+    assert hooks['ttl_mm.PreciseBNHook'].iterations == 200
+    assert HOOKS.get('ttl_mm.PreciseBNHook') is not None
+
+
+def anchors_may_cross_the_border(cfg: Config) -> None:  # 7
+    assert cfg.model.train_cfg.rpn.allowed_border == -1
+
+
+def scales_are_the_recipes(cfg: Config) -> None:  # 8
+    moco = cfg.optim_wrapper.optimizer.lr == 0.02
+    if is_voc(cfg):
+        sides, longest = [*range(480, 801, 32)], 1333
+    else:
+        sides, longest = [*range(640, 801, 32)], 1333 if moco else 1200
+    sides += [] if moco else [832, 864, 880]
+    for part in parts_of_training_data(cfg):
+        resize = next(step for step in part.pipeline if step.type == 'RandomChoiceResize')
+        assert resize.scales == [(longest, side) for side in sides]
+        assert resize.keep_ratio
+
+
+def norms_are_trained(cfg: Config) -> None:
+    assert cfg.model.backbone.frozen_stages == -1
+    for part in (cfg.model.backbone, cfg.model.roi_head.shared_head):
+        assert part.norm_cfg == dict(type='SyncBN', requires_grad=True)
+        assert part.norm_eval is False
+    assert cfg.model.roi_head.shared_head.type == 'ResLayerExtraNorm'
+
+
+def difficult_and_small_objects_are_trained_on(cfg: Config) -> None:
+    for part in parts_of_training_data(cfg) if is_voc(cfg) else []:
+        assert [step.type for step in part.pipeline][1:3] == [
+            'LoadAnnotations', 'ttl_mm.VOCTrainingBoxes',
+        ]  # fmt: skip
+        assert part.filter_cfg == dict(filter_empty_gt=True)
+
+
+def _twelve_epochs(cfg):
+    cfg.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=12)
+
+
+def _late_milestones(cfg):
+    cfg.param_scheduler[1] = dict(type='MultiStepLR', by_epoch=False, milestones=[200_000])
+
+
+def _voc_part(cfg):
+    return parts_of_training_data(cfg)[-1]
+
+
+DEFECTS = {
+    trains_as_long_as_its_name_says: _twelve_epochs,
+    learning_rate_decays_within_the_run: _late_milestones,
+    res5_starts_from_pretraining: lambda c: c.model.roi_head.shared_head.update(init_cfg=None),
+    images_are_normalised_as_in_pretraining: lambda c: c.model.data_preprocessor.update(
+        mean=[103.53, 116.28, 123.675], std=[1.0, 1.0, 1.0], bgr_to_rgb=False
+    ),
+    nothing_comes_from_caffe: lambda c: c.model.roi_head.shared_head.init_cfg.update(
+        checkpoint='open-mmlab://detectron2/resnet50_caffe'
+    ),
+    parts_of_voc_are_one_dataset: lambda c: c.train_dataloader.dataset.update(ignore_keys=None),
+    evaluator_reports_ap_and_ap75: lambda c: c.test_evaluator.update(
+        type='mmdet.VOCMetric', metric='mAP'
+    ),
+    norms_do_not_decay: lambda c: c.optim_wrapper.paramwise_cfg.update(norm_decay_mult=1.0),
+    norms_are_measured_at_the_end: lambda c: c.custom_hooks[0].update(iterations=0),
+    anchors_may_cross_the_border: lambda c: c.model.train_cfg.rpn.update(allowed_border=0),
+    scales_are_the_recipes: lambda c: next(
+        step for step in _voc_part(c).pipeline if step.type == 'RandomChoiceResize'
+    ).update(scales=[(1333, 800)]),
+    norms_are_trained: lambda c: c.model.roi_head.shared_head.update(norm_eval=True),
+    difficult_and_small_objects_are_trained_on: lambda c: _voc_part(c).update(
+        filter_cfg=dict(filter_empty_gt=True, bbox_min_size=32)
+    ),
+}
+VOC_ONLY = {parts_of_voc_are_one_dataset, difficult_and_small_objects_are_trained_on}
+
+
+@pytest.mark.parametrize('check', DEFECTS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize('name', MAIN)
+def test_defect_is_absent_and_would_be_seen(name: str, check) -> None:
+    check(load(name))
+    if check in VOC_ONLY and name.startswith(COCO):
+        return
+    broken = load(name)
+    DEFECTS[check](broken)
+    with pytest.raises((AssertionError, AttributeError, KeyError)):
+        check(broken)
+
+
+@pytest.mark.parametrize('name', MAIN)
+def test_baselines_differ_in_their_start_only(name: str) -> None:
+    for kind in ('random', 'supervised'):
+        main, baseline = load(name).to_dict(), load(f'{name}_{kind}').to_dict()
+        for cfg in (main, baseline):
+            cfg.pop('weights', None)
+            cfg['model']['backbone'].pop('init_cfg')
+            cfg['model']['roi_head']['shared_head'].pop('init_cfg')
+        assert baseline == main
+        check = (
+            res5_starts_from_pretraining if kind == 'supervised' else res5_starts_at_random
+        )  # fmt: skip
+        check(load(f'{name}_{kind}'))
+
+
+def res5_starts_at_random(cfg: Config) -> None:
+    assert cfg.model.backbone.init_cfg is None
+    assert cfg.model.roi_head.shared_head.init_cfg is None
+
+
+def test_every_config_is_known() -> None:
+    assert set(ALL) == {f'{m}{kind}' for m in MAIN for kind in ('', '_random', '_supervised')}
+
+
+# --- the recipes' values -----------------------------------------------------------------------
+
+
+def learning_rates(cfg: Config, steps: int) -> list[float]:
+    """What mmengine's schedulers really do in the first ``steps`` iterations."""
+    optimizer = torch.optim.SGD(
+        [torch.nn.Parameter(torch.zeros(1))], cfg.optim_wrapper.optimizer.lr
+    )
+    schedulers = [
+        PARAM_SCHEDULERS.build(scheduler, default_args=dict(optimizer=optimizer))
+        for scheduler in cfg.param_scheduler
+    ]
+    rates = []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]['lr'])
+        for scheduler in schedulers:
+            scheduler.step()
+    return rates
+
+
+def reference_rate(base: float, iteration: int, total: int, warmup: int) -> float:
+    """detectron2's WarmupCosineLR with factor 1e-4."""
+
+    def cosine(i: int) -> float:
+        return 0.5 * (1 + torch.tensor(torch.pi * i / total, dtype=torch.double).cos().item())
+
+    if iteration >= warmup:
+        return base * cosine(iteration)
+    return base * (1e-4 + (cosine(warmup) - 1e-4) * iteration / warmup)
+
+
+@pytest.mark.parametrize(
+    ('name', 'base', 'warmup', 'steps'), [(COCO, 0.05, 10_000, 12_000), (VOC, 0.2, 1_200, 24_000)]
+)
+def test_learning_rate_follows_the_reference(name, base, warmup, steps) -> None:
+    rates = learning_rates(load(name), steps)
+    for i in range(0, steps, 400):
+        expected = reference_rate(base, i, ITERATIONS[name], warmup)
+        assert rates[i] == pytest.approx(expected, abs=0.005 * base), i
+    assert rates[0] == pytest.approx(base * 1e-4)
+    if steps == ITERATIONS[name]:
+        assert rates[-1] < 1e-6 * base
+
+
+def test_learning_rate_of_moco_falls_in_two_steps() -> None:
+    rates = learning_rates(load(f'{VOC}_moco'), 24_000)
+    assert rates[0] == pytest.approx(0.02e-3)
+    assert [rates[i] for i in (100, 17_999, 18_000, 22_000)] == pytest.approx(
+        [0.02, 0.02, 0.002, 0.0002]
+    )
+
+
+@pytest.mark.parametrize('name', [COCO, VOC])
+def test_values_of_the_reference(name: str) -> None:
+    """The rows of the table of hyper-parameters that mmdet's base already holds."""
+    cfg = load(name)
+    train, test = cfg.model.train_cfg, cfg.model.test_cfg
+    assert cfg.train_dataloader.batch_size * 8 == 16
+    assert cfg.train_dataloader.batch_sampler.type == 'AspectRatioBatchSampler'
+    assert cfg.optim_wrapper.optimizer == dict(
+        type='SGD', lr=0.2 if is_voc(cfg) else 0.05, momentum=0.9, weight_decay=1e-4
+    )
+    assert 'clip_grad' not in cfg.optim_wrapper
+    assert (train.rpn.sampler.num, train.rpn.sampler.pos_fraction) == (256, 0.5)
+    assert (train.rpn_proposal.nms_pre, train.rpn_proposal.max_per_img) == (12000, 2000)
+    assert (train.rcnn.sampler.num, train.rcnn.sampler.pos_fraction) == (512, 0.25)
+    assert train.rcnn.sampler.add_gt_as_proposals
+    assert (test.rpn.nms_pre, test.rpn.max_per_img) == (6000, 1000)
+    assert (test.rcnn.score_thr, test.rcnn.nms.iou_threshold, test.rcnn.max_per_img) == (
+        0.05, 0.5, 100,
+    )  # fmt: skip
+    assert cfg.model.roi_head.bbox_roi_extractor.roi_layer == dict(
+        type='RoIAlign', output_size=14, sampling_ratio=0
+    )
+    for loader in (cfg.val_dataloader, cfg.test_dataloader):
+        assert loader.dataset.pipeline[1].scale == (1333, 800)
+        assert loader.dataset.test_mode
+    years = [part.ann_file for part in parts_of_training_data(cfg)]
+    if is_voc(cfg):
+        assert years == [f'VOC{y}/ImageSets/Main/trainval.txt' for y in (2007, 2012)]
+        assert cfg.test_dataloader.dataset.ann_file == 'VOC2007/ImageSets/Main/test.txt'
+        assert cfg.model.roi_head.bbox_head.num_classes == 20
+    else:
+        assert years == ['annotations/instances_train2017.json']
+        assert cfg.model.data_preprocessor.pad_mask
+        assert cfg.model.roi_head.mask_head.num_convs == 0
+
+
+def test_data_folder_comes_from_the_environment(monkeypatch) -> None:
+    monkeypatch.setenv('COCO_ROOT', 'elsewhere/coco')
+    cfg = Config.fromfile(FOLDER / f'{COCO}.py')
+    roots = {part.dataset.data_root for part in (cfg.train_dataloader, cfg.val_dataloader)}
+    assert roots == {'elsewhere/coco'}
+    assert cfg.test_evaluator.ann_file == 'elsewhere/coco/annotations/instances_val2017.json'
+
+
+def test_optimizer_spares_norms_alone() -> None:
+    """Weight decay 0 for every norm, 1e-4 for all else, biases included."""
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    cfg = load(f'{VOC}_random')
+    init_default_scope('mmdet')
+    model = _build(cfg)
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    decay = {
+        id(p): group['weight_decay']
+        for group in wrapper.optimizer.param_groups
+        for p in group['params']
+    }
+    norms = {
+        id(p) for m in model.modules() if isinstance(m, _BatchNorm) for p in m.parameters()
+    }  # fmt: skip
+    assert len(decay) == len(list(model.parameters()))
+    assert {decay[i] for i in norms} == {0.0}
+    assert {decay[i] for i in decay.keys() - norms} == {1e-4}
+
+
+def _build(cfg: Config) -> torch.nn.Module:
+    from mmdet.registry import MODELS
+
+    return MODELS.build(cfg.model)
