@@ -1,0 +1,154 @@
+"""The laws of the draws against those of mmpretrain's own transforms, 20,000 draws each."""
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+import numpy as np
+import pytest
+from mmpretrain.datasets.transforms import ColorJitter, GaussianBlur, RandomResizedCrop
+from scipy import stats
+
+from ttl_mm.datasets.view_params import View, draw_box, draw_jitter, draw_view
+from ttl_mm.errors import UserError
+
+DRAWS = 20_000
+ALPHA = 1e-3  # of each test; the seeds are fixed
+
+
+def box_facts(boxes: np.ndarray, height: int, width: int) -> dict[str, np.ndarray]:
+    top, left, h, w = boxes.T
+    return {
+        'area': h * w / (height * width),
+        'ratio': w / h,
+        'top': top / (height - h + 1),
+        'left': left / (width - w + 1),
+    }
+
+
+@pytest.fixture(scope='module', params=[(375, 500), (300, 1000), (32, 32)])
+def boxes(request):
+    height, width = request.param
+    rng = np.random.default_rng(0)
+    ours = np.array([draw_box(View(), height, width, rng) for _ in range(DRAWS)])
+    np.random.seed(0)
+    crop, image = RandomResizedCrop(224), np.empty((height, width, 3), np.uint8)
+    stock = np.array([crop.rand_crop_params(image) for _ in range(DRAWS)])
+    return box_facts(ours, height, width), box_facts(stock, height, width)
+
+
+@pytest.mark.parametrize('fact', ['area', 'ratio', 'top', 'left'])
+def test_crops_follow_the_stock_law(boxes, fact):
+    ours, stock = boxes
+    assert stats.ks_2samp(ours[fact], stock[fact]).pvalue > ALPHA
+
+
+@pytest.fixture(scope='module')
+def jitters():
+    rng = np.random.default_rng(1)
+    ours = [draw_jitter(View(), rng) for _ in range(DRAWS)]
+    np.random.seed(1)
+    jitter = ColorJitter(brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1)
+    return ours, [jitter._rand_params() for _ in range(DRAWS)]
+
+
+@pytest.mark.parametrize('name', ['brightness', 'contrast', 'saturation', 'hue'])
+def test_factors_follow_the_stock_law(jitters, name):
+    ours, stock = jitters
+    position = ['order', 'brightness', 'contrast', 'saturation', 'hue'].index(name)
+    factors = [dict(draw)[name] for draw in ours]
+    assert stats.ks_2samp(factors, [draw[position] for draw in stock]).pvalue > ALPHA
+
+
+def test_order_of_colour_operations_is_uniform(jitters):
+    orders = [tuple(name for name, _ in draw) for draw in jitters[0]]
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > ALPHA
+
+
+def test_sigma_follows_the_stock_law():
+    rng = np.random.default_rng(2)
+    ours = [draw_view(View(), 32, 32, rng).sigma for _ in range(DRAWS)]
+    np.random.seed(2)
+    blur = GaussianBlur(magnitude_range=(0.1, 2.0), magnitude_std='inf', prob=1.0)
+    stock = [blur.random_magnitude() for _ in range(DRAWS)]
+    assert stats.ks_2samp(ours, stock).pvalue > ALPHA
+
+
+def test_every_operation_has_its_probability():
+    view = View(flip=0.5, jitter=0.8, grayscale=0.2, blur=0.1, solarize=0.3)
+    rng = np.random.default_rng(3)
+    draws = [draw_view(view, 32, 32, rng) for _ in range(DRAWS)]
+    counts = {
+        'flip': sum(draw.flip for draw in draws),
+        'jitter': sum(bool(draw.jitter) for draw in draws),
+        'grayscale': sum(draw.grayscale for draw in draws),
+        'blur': sum(draw.sigma is not None for draw in draws),
+        'solarize': sum(draw.threshold is not None for draw in draws),
+    }
+    for name, count in counts.items():
+        assert stats.binomtest(count, DRAWS, getattr(view, name)).pvalue > ALPHA, name
+
+
+def test_probabilities_of_0_and_1_are_certain():
+    never = View(flip=0, jitter=0, grayscale=0, blur=0, solarize=0)
+    always = View(flip=1, jitter=1, grayscale=1, blur=1, solarize=1)
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        draw = draw_view(never, 8, 8, rng)
+        assert not any([draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold])
+        draw = draw_view(always, 8, 8, rng)
+        assert all([draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold])
+
+
+def test_an_operation_without_range_is_left_out():
+    rng = np.random.default_rng(5)
+    draws = draw_jitter(View(brightness=0, hue=0), rng)
+    assert sorted(name for name, _ in draws) == ['contrast', 'saturation']
+
+
+def test_a_factor_is_never_negative():
+    rng = np.random.default_rng(6)
+    factors = [dict(draw_jitter(View(contrast=3.0), rng))['contrast'] for _ in range(1000)]
+    assert min(factors) >= 0
+
+
+@pytest.mark.parametrize('shape', [(1, 1), (1, 10_000), (10_000, 1), (2, 3)])
+def test_boxes_of_extreme_shapes_lie_inside(shape):
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        top, left, h, w = draw_box(View(), *shape, rng)
+        assert 0 <= top < top + h <= shape[0]
+        assert 0 <= left < left + w <= shape[1]
+
+
+@pytest.mark.parametrize(('shape', 'box'), [((100, 900), (0, 383, 100, 133)),
+                                            ((900, 100), (383, 0, 133, 100))])  # fmt: skip
+def test_fallback_is_the_stock_central_crop(shape, box):
+    assert draw_box(View(), *shape, np.random.default_rng(0), attempts=0) == box
+    stock = RandomResizedCrop(224, max_attempts=0)
+    assert stock.rand_crop_params(np.empty((*shape, 3))) == box
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        {'size': 0},
+        {'size': (1, 2, 3)},
+        {'num': 0},
+        {'area': (0.5, 0.2)},
+        {'area': (0.5, 1.2)},
+        {'ratio': (0, 1)},
+        {'sigma': (0, 1)},
+        {'hue': 0.6},
+        {'flip': 1.5},
+        {'blur': -0.1},
+        {'contrast': -1},
+        {'threshold': 300},
+    ],
+)
+def test_wrong_settings_are_refused_with_their_value(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(UserError) as caught:
+        View(**wrong)
+    assert f'{name}={value if name != "size" or isinstance(value, tuple) else (0, 0)}' in str(
+        caught.value
+    )
