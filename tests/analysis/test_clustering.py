@@ -9,6 +9,7 @@ from ttl_mm.analysis import (
     RankExplorer,
     class_divergence,
     false_negative_frequency,
+    false_negatives_by_rank,
     overclustering_risk,
 )
 
@@ -89,6 +90,14 @@ def test_events_equal_a_naive_loop(ranks, seed):
     labels = torch.randint(12, (8,), generator=generator)
     events = false_negative_frequency(query, key, labels, ranks)
     assert events == naive_events(query, key, labels, *ranks)
+
+
+def test_gathered_keys_give_each_process_its_rows(generator):
+    query, key = torch.randn(2, 10, 4, generator=generator)
+    labels = torch.randint(5, (10,), generator=generator)
+    whole = false_negatives_by_rank(query, key, labels)
+    second_half = false_negatives_by_rank(query[6:], key, labels, offset=6)
+    assert torch.equal(second_half, whole[6:])
 
 
 def test_all_ranks_make_omega_the_same_as_b():

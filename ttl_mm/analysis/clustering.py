@@ -4,6 +4,7 @@ A = all batches; B = the batch holds two images of one class; Omega = one such p
 negative pair. Omega implies B.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -46,22 +47,23 @@ def class_divergence(features: Tensor, labels: Tensor, spread: str = 'within') -
     return (distance / deviations.square().mean().sqrt()).item() if distance > 0 else 0.0
 
 
-def false_negatives_by_rank(query: Tensor, key: Tensor, labels: Tensor) -> Tensor:
+def false_negatives_by_rank(query: Tensor, key: Tensor, labels: Tensor, offset: int = 0) -> Tensor:
     """Which negatives are false: entry (i, r) tells whether rank r + 1 of anchor i has its label.
 
     Args:
-        query: (N, D). Row i is the anchor.
-        key: (N, D). Row i is the positive of anchor i, all other rows are its negatives.
-        labels: (N,).
+        query: (N, D). Row i is an anchor.
+        key: (M, D). Row ``offset + i`` is the positive of anchor i, all other rows its negatives.
+        labels: (M,), of the keys.
+        offset: The first positive, where the keys were gathered from several processes.
 
     Returns:
-        (N, N - 1) booleans, ranks ascending in the distance -cos: column 0 is the hardest.
+        (N, M - 1) booleans, ranks ascending in the distance -cos: column 0 is the hardest.
     """
-    _check_rows(labels, query, key)
-    similarity = normalize(query.detach().float()) @ normalize(key.detach().float()).T  # (N, N)
-    similarity.fill_diagonal_(-torch.inf)
+    _check_rows(labels, key)
+    similarity = normalize(query.detach().float()) @ normalize(key.detach().float()).T  # (N, M)
+    similarity.diagonal(offset).fill_(-torch.inf)
     negatives = similarity.argsort(dim=1, descending=True, stable=True)[:, :-1]
-    return labels[negatives] == labels[:, None]
+    return labels[negatives] == labels[offset : offset + len(query), None]
 
 
 def false_negative_frequency(
@@ -100,12 +102,12 @@ class RankExplorer:
         ] = []  # per batch (m,): share of the anchors with a false negative
         self._holds: list[Tensor] = []  # per batch (m,): does any anchor have one
 
-    def add(self, query: Tensor, key: Tensor, labels: Tensor) -> None:
+    def add(self, query: Tensor, key: Tensor, labels: Tensor, offset: int = 0) -> None:
         """Add one batch; arguments as in :func:`false_negatives_by_rank`."""
-        false = false_negatives_by_rank(query, key, labels).cpu()
+        false = false_negatives_by_rank(query, key, labels, offset).cpu()
         if self._holds and len(self._holds[0]) != false.shape[1]:
             raise ValueError(
-                f'a batch of {len(false)} images after batches of {len(self._holds[0]) + 1}: '
+                f'a batch of {len(key)} images after batches of {len(self._holds[0]) + 1}: '
                 'ranks compare in batches of one size only'
             )
         self._shares.append(false.double().mean(0))
@@ -113,6 +115,12 @@ class RankExplorer:
 
     def __len__(self) -> int:
         return len(self._holds)
+
+    def merge(self, others: Iterable['RankExplorer']) -> None:
+        """Add the batches of other explorers, such as those of other processes."""
+        for other in others:
+            self._shares += other._shares
+            self._holds += other._holds
 
     @property
     def rate(self) -> Tensor:
