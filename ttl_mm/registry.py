@@ -14,6 +14,7 @@ from mmengine.registry import OPTIMIZERS as MMENGINE_OPTIMIZERS
 from mmengine.registry import TRANSFORMS as MMENGINE_TRANSFORMS
 from mmengine.registry import WEIGHT_INITIALIZERS as MMENGINE_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
+from mmengine.runner import CheckpointLoader
 
 from ttl_mm.torchvision_guard import guard_torchvision
 
@@ -34,3 +35,12 @@ DATASETS = _child(MMENGINE_DATASETS, 'ttl_mm.datasets')
 TRANSFORMS = _child(MMENGINE_TRANSFORMS, 'ttl_mm.datasets')
 DATA_SAMPLERS = _child(MMENGINE_DATA_SAMPLERS, 'ttl_mm.datasets')
 METRICS = _child(MMENGINE_METRICS, 'ttl_mm.evaluation')
+
+
+def _load_from_zoo(filename: str, map_location=None) -> dict:
+    from ttl_mm.zoo.models import load_from_zoo
+
+    return load_from_zoo(filename, map_location)
+
+
+CheckpointLoader.register_scheme('ttl_mm://', _load_from_zoo, force=True)

@@ -1,0 +1,263 @@
+"""Whatever a server does: the cache stays clean, the cause is named, the next try works."""
+
+import hashlib
+import multiprocessing
+import random
+import time
+
+import pytest
+import torch
+
+from tests.zoo.server import Server
+from ttl_mm.errors import UserError
+from ttl_mm.zoo import cache as zoo_cache
+from ttl_mm.zoo.cache import fetch, status
+from ttl_mm.zoo.manifest import Entry
+from ttl_mm.zoo.transfer import TransferError, _SameHost
+
+DATA = random.Random(0).randbytes(300_000)
+TIMEOUT = 0.4
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch):
+    for name in ('TTL_ZOO_MIRROR', 'TTL_ZOO_OFFLINE', 'TTL_ZOO_CACHE'):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv('no_proxy', '127.0.0.1,localhost')
+
+
+def entry(*urls, data=DATA, hashed=True, **fields):
+    return Entry(
+        name='net',
+        file='net.pth',
+        size=len(data) if hashed else None,
+        sha256=hashlib.sha256(data).hexdigest() if hashed else None,
+        urls=urls,
+        kind='backbone',
+        licence='none',
+        about='test',
+        backbone={},
+        **fields,
+    )
+
+
+def good_files(folder):
+    """Everything in the cache that a user of it could take for a file."""
+    return [path for path in folder.glob('*') if path.is_file()]
+
+
+HOSTILE = {
+    'closes_at_once': 'broken|no connection',
+    'stalls': 'nothing came for 0.4 s',
+    'never_answers': r'no(thing came| answer) for 0.4 s',
+    'drips': 'bytes came in 0.4 s',
+    'wrong_bytes': 'its sha256 is .* instead of',
+    'too_short': 'has 299993 bytes instead of 300000',
+    'too_long': 'has 300007 bytes instead of 300000',
+    'endless': 'sends more than 300000 bytes',
+    'not_found': '404 Not Found',
+    'broken': '500 Internal Server Error',
+    'web_page': 'it is a web page',
+    'redirects_away': 'redirects to another host, localhost:',
+    'redirects_to_file': 'Redirection to url .* is not allowed',
+    'redirects_forever': '302',
+    'huge_header': 'the answer is broken',
+    'not_http': 'the answer is broken',
+}
+
+
+@pytest.mark.parametrize('mode', HOSTILE)
+def test_hostile_server(mode, tmp_path):
+    with Server(DATA, mode) as server:
+        started = time.monotonic()
+        with pytest.raises(UserError, match=f'net could not be fetched.*{HOSTILE[mode]}'):
+            fetch(entry(server.url), tmp_path, timeout=TIMEOUT)
+        assert time.monotonic() - started < 8
+        assert good_files(tmp_path) == []
+        server.stop.set()
+        server.mode = 'good'
+        path = fetch(entry(server.url), tmp_path, timeout=5)
+        assert path.read_bytes() == DATA
+        assert good_files(tmp_path) == [path]
+
+
+def test_unreachable_server(tmp_path):
+    with Server(DATA) as server:
+        url = server.url
+    with pytest.raises(UserError, match=r'no connection \(.*refused'):
+        fetch(entry(url), tmp_path, timeout=TIMEOUT)
+    assert good_files(tmp_path) == []
+
+
+def test_interrupted_transfer_goes_on_where_it_ended(tmp_path):
+    with Server(DATA, ['closes_early', 'good']) as server:
+        path = fetch(entry(server.url), tmp_path, timeout=5)
+        assert path.read_bytes() == DATA
+        assert [asked for _, asked in server.requests] == [None, 'bytes=150000-']
+
+
+@pytest.mark.parametrize('then', ['ignores_range', 'good'])
+def test_wrong_first_half_is_thrown_away(tmp_path, then):
+    """A part with wrong bytes cannot spoil the attempts after it."""
+    with Server(DATA, ['wrong_bytes_half', then]) as server:
+        assert fetch(entry(server.url), tmp_path, timeout=5).read_bytes() == DATA
+
+
+def test_part_of_another_call_is_taken_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(zoo_cache, 'ATTEMPTS', 1)
+    with Server(DATA, ['closes_early', 'continues_elsewhere', 'good']) as server:
+        with pytest.raises(UserError, match='ended after 150000 of 300000 bytes'):
+            fetch(entry(server.url), tmp_path, timeout=5)
+        with pytest.raises(UserError, match="continues at 'bytes 5-14/300000', not byte 150000"):
+            fetch(entry(server.url), tmp_path, timeout=5)
+        assert good_files(tmp_path) == []
+        assert fetch(entry(server.url), tmp_path, timeout=5).read_bytes() == DATA
+        assert server.requests[-1][1] == 'bytes=150000-'
+
+
+def test_next_mirror_is_tried_and_own_mirror_comes_first(tmp_path, monkeypatch):
+    with Server(DATA, 'not_found') as bad, Server(DATA) as good, Server(DATA) as own:
+        both = entry(bad.url, good.url)
+        assert fetch(both, tmp_path / 'a', timeout=5).read_bytes() == DATA
+        assert (len(bad.requests), len(good.requests)) == (1, 1)
+        monkeypatch.setenv('TTL_ZOO_MIRROR', own.url.removesuffix('/file.pth'))
+        assert fetch(both, tmp_path / 'b', timeout=5).read_bytes() == DATA
+        assert (len(bad.requests), own.requests) == (1, [('/net.pth', None)])
+
+
+def test_redirects_that_are_followed(tmp_path):
+    with Server(DATA, 'redirects_home') as server:
+        assert fetch(entry(server.url), tmp_path / 'a', timeout=5).read_bytes() == DATA
+    with Server(DATA, ['redirects_away', 'good']) as server:
+        named = entry(server.url, redirect_hosts=('localhost',))
+        assert fetch(named, tmp_path / 'b', timeout=5).read_bytes() == DATA
+
+
+def test_redirect_from_https_to_http_is_refused():
+    import urllib.request
+
+    request = urllib.request.Request('https://host/a')
+    with pytest.raises(TransferError, match='redirects from https to http'):
+        _SameHost(()).redirect_request(request, None, 302, '', {}, 'http://host/a')
+
+
+def test_cached_file_needs_no_network(tmp_path, monkeypatch):
+    with Server(DATA) as server:
+        fetch(entry(server.url), tmp_path, timeout=5)
+    monkeypatch.setenv('TTL_ZOO_OFFLINE', '1')
+    assert fetch(entry(server.url), tmp_path).read_bytes() == DATA
+    with pytest.raises(UserError, match='TTL_ZOO_OFFLINE is set'):
+        fetch(entry(server.url), tmp_path / 'empty')
+
+
+def test_damaged_file_in_the_cache_is_fetched_again(tmp_path):
+    with Server(DATA) as server:
+        path = fetch(entry(server.url), tmp_path, timeout=5)
+        path.write_bytes(DATA[:-1] + bytes([DATA[-1] ^ 1]))
+        assert status(entry(server.url), tmp_path).startswith('damaged: its sha256 is')
+        said = []
+        assert fetch(entry(server.url), tmp_path, say=said.append).read_bytes() == DATA
+        assert 'damaged' in said[0]
+        assert status(entry(server.url), tmp_path) == 'ok'
+
+
+def test_file_url_is_checked_like_any_other(tmp_path):
+    (tmp_path / 'share').mkdir()
+    source = tmp_path / 'share' / 'net.pth'
+    source.write_bytes(bytes(300_000))
+    with pytest.raises(UserError, match='its sha256 is'):
+        fetch(entry(source.as_uri()), tmp_path / 'cache')
+    source.write_bytes(DATA)
+    path = fetch(entry(source.as_uri()), tmp_path / 'cache')
+    assert path.read_bytes() == DATA
+    assert path.parent == tmp_path / 'cache'
+
+
+def test_shipped_file_is_used_in_place(tmp_path):
+    (tmp_path / 'net.pth').write_bytes(DATA)
+    shipped = entry('net.pth', folder=tmp_path)
+    assert fetch(shipped, tmp_path / 'cache') == tmp_path / 'net.pth'
+    (tmp_path / 'net.pth').write_bytes(DATA[:-1])
+    with pytest.raises(UserError, match='damaged, it has 299999 bytes'):
+        fetch(shipped, tmp_path / 'cache')
+
+
+def test_file_without_hash_needs_a_flag_and_is_pinned(tmp_path):
+    block = {'layer1.0.conv1.weight': torch.zeros(2, 2), 'conv1.weight': torch.ones(3)}
+    torch.save(block, tmp_path / 'good.pth')
+    torch.save({'conv1.weight': torch.ones(3)}, tmp_path / 'other.pth')
+    cache = tmp_path / 'cache'
+    with Server((tmp_path / 'good.pth').read_bytes()) as server:
+        unhashed = entry(server.url, hashed=False)
+        with pytest.raises(UserError, match='nobody has published a hash for net'):
+            fetch(unhashed, cache, timeout=5)
+        assert server.requests == []
+        path = fetch(unhashed, cache, timeout=5, allow_unhashed=True)
+        assert fetch(unhashed, cache) == path  # the pin is its hash from now on
+        path.unlink()
+        server.data = (tmp_path / 'other.pth').read_bytes()
+        with pytest.raises(UserError, match='could not be fetched'):
+            fetch(unhashed, cache, timeout=5, allow_unhashed=True)
+        assert status(unhashed, cache) == 'missing'
+
+
+def test_file_without_hash_that_is_no_checkpoint_is_not_kept(tmp_path):
+    with Server(b'hello') as server, pytest.raises(UserError, match='not a readable checkpoint'):
+        fetch(entry(server.url, hashed=False), tmp_path, timeout=5, allow_unhashed=True)
+    assert good_files(tmp_path) == []
+    assert [path.suffix for path in (tmp_path / 'partial').iterdir()] == ['.lock']
+
+
+def test_no_space(tmp_path, monkeypatch):
+    monkeypatch.setattr('shutil.disk_usage', lambda folder: type('Usage', (), {'free': 1000}))
+    with Server(DATA) as server, pytest.raises(UserError, match='has 1000 bytes free, 300000 are'):
+        fetch(entry(server.url), tmp_path, timeout=5)
+
+
+def test_cache_that_cannot_be_made(tmp_path):
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(UserError, match='set TTL_ZOO_CACHE'):
+        fetch(entry('http://127.0.0.1:1/x'), tmp_path / 'file' / 'cache')
+
+
+def _fetch_in_child(url, folder, barrier, answers):
+    barrier.wait()
+    try:
+        path = fetch(entry(url), folder, timeout=5)
+        answers.put(hashlib.sha256(path.read_bytes()).hexdigest())
+    except UserError as error:
+        answers.put(str(error))
+
+
+def test_processes_that_fetch_at_once(tmp_path):
+    context = multiprocessing.get_context('fork')
+    barrier, answers = context.Barrier(3), context.Queue()
+    with Server(DATA, ['closes_early', 'good']) as server:
+        children = [
+            context.Process(target=_fetch_in_child, args=(server.url, tmp_path, barrier, answers))
+            for _ in range(3)
+        ]
+        for child in children:
+            child.start()
+        found = [answers.get(timeout=30) for _ in children]
+        for child in children:
+            child.join(10)
+    assert found == [hashlib.sha256(DATA).hexdigest()] * 3
+    assert len(server.requests) == 2  # one process fetched, in two goes; the others waited
+
+
+BAD_FIELDS = {
+    'file': ['../net.pth', '/net.pth', 'a/b.pth', '.pth', 'net.exe', 'net.pth\n'],
+    'name': ['../x', '', 'A B'],
+    'urls': [(), ('ftp://host/x',), ('file://host/x',), ('../x.pth',), ('/abs.pth',), ('http:///x',)],
+    'kind': ['everything'],
+    'size': [0, -1, '5', True, None],
+    'sha256': ['abc', 'G' * 64, None],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(('field', 'value'), [(f, v) for f, vs in BAD_FIELDS.items() for v in vs])
+def test_manifest_entries_that_are_refused(field, value):
+    fields = {k: v for k, v in vars(entry('https://host/net.pth')).items() if k != 'folder'}
+    with pytest.raises(UserError, match='correct the manifest'):
+        Entry(**{**fields, field: value})

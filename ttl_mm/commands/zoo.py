@@ -1,0 +1,103 @@
+"""``ttl zoo``: list, fetch and verify published checkpoints."""
+
+import sys
+
+HELP = 'list, fetch and verify published checkpoints'
+
+
+def add_arguments(parser):
+    parser.add_argument('--manifest', help='another manifest.json than the one that ships')
+    parser.add_argument('--cache', help='another cache folder (default: $TTL_ZOO_CACHE)')
+    actions = parser.add_subparsers(dest='action', required=True, metavar='ACTION')
+    actions.add_parser('list', help='names, sizes, what each file is for, results')
+    get = actions.add_parser('get', help='fetch files, check them and print their paths')
+    get.add_argument('names', nargs='+', metavar='NAME')
+    get.add_argument('--timeout', type=float, default=30.0, help='seconds without news')
+    get.add_argument(
+        '--allow-unhashed',
+        action='store_true',
+        help='fetch a file that has no published hash, and pin the hash it then has',
+    )
+    verify = actions.add_parser('verify', help='check the cache; exits 1 if a file is damaged')
+    verify.add_argument('names', nargs='*', metavar='NAME', help='default: all that are there')
+
+
+def run(args) -> int:
+    from pathlib import Path
+
+    from ttl_mm.zoo.cache import cache_folder
+
+    args.cache = Path(args.cache) if args.cache else cache_folder()
+    return {'list': _list, 'get': _get, 'verify': _verify}[args.action](args)
+
+
+def _list(args) -> int:
+    from ttl_mm.zoo.cache import status
+    from ttl_mm.zoo.manifest import KINDS, read_manifest
+
+    for entry in read_manifest(args.manifest).values():
+        size = 'size unknown' if entry.size is None else f'{entry.size / 1e6:.1f} MB'
+        state = status(entry, args.cache)
+        print(f'{entry.name}  ({size}, {"here" if state == "ok" else state})')
+        print(f'    {entry.about}')
+        print(f'    {entry.kind}: {KINDS[entry.kind]}; licence: {entry.licence}')
+        if entry.sha256 is None:
+            print('    no published hash: needs --allow-unhashed, is pinned at the first fetch')
+        for result in entry.results:
+            by = result.get('command') or result.get('by', '')
+            print(f'    {result["metric"]} {result["value"]} ({result["source"]}: {by})')
+    return 0
+
+
+def _get(args) -> int:
+    from ttl_mm.zoo.cache import fetch
+    from ttl_mm.zoo.manifest import find_entry
+
+    for entry in [find_entry(name, args.manifest) for name in args.names]:
+        with _progress(entry.name) as report:
+            path = fetch(
+                entry,
+                args.cache,
+                allow_unhashed=args.allow_unhashed,
+                timeout=args.timeout,
+                report=report,
+                say=lambda text: print(text, file=sys.stderr),
+            )
+        print(path)
+    return 0
+
+
+def _verify(args) -> int:
+    from ttl_mm.zoo.cache import status
+    from ttl_mm.zoo.manifest import find_entry, read_manifest
+
+    entries = [find_entry(name, args.manifest) for name in args.names]
+    states = {
+        e.name: status(e, args.cache) for e in entries or read_manifest(args.manifest).values()
+    }
+    for name, state in states.items():
+        print(f'{name}  {state}')
+    bad = [s for s in states.values() if s.startswith('damaged') or (args.names and s != 'ok')]
+    if bad:
+        print('`ttl zoo get NAME` replaces a damaged file and fetches a missing one.')
+    return 1 if bad else 0
+
+
+def _progress(name: str):
+    """A bar on stderr, as a context that gives ``report(done, total)``; quiet in a pipe."""
+    import contextlib
+
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+    from rich.progress import TransferSpeedColumn as Speed
+
+    @contextlib.contextmanager
+    def bar():
+        console = Console(stderr=True)
+        columns = ('{task.description}', BarColumn(), DownloadColumn(), Speed())
+        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True,
+                      disable=not console.is_terminal) as progress:  # fmt: skip
+            task = progress.add_task(name, total=None)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+
+    return bar()

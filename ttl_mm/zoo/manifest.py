@@ -1,0 +1,124 @@
+"""The manifest: what the zoo offers, where it lies, and how to know that it is the right thing.
+
+``manifest.json`` maps a name to an :class:`Entry`. Only the standard library is needed to read it.
+"""
+
+import difflib
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from ttl_mm.errors import UserError
+
+MANIFEST = Path(__file__).with_name('manifest.json')
+KINDS = {
+    'backbone': 'the backbone alone: for features, evaluation and fine-tuning',
+    'networks': 'all networks without optimizer: to start another pre-training from',
+    'resumable': 'a training state: to continue the same run exactly',
+}
+_NAME = re.compile(r'[a-z0-9][a-z0-9_.-]*')
+_FILE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*\.(pth|safetensors)')
+_SHA256 = re.compile(r'[0-9a-f]{64}')
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the zoo.
+
+    ``urls`` are mirrors, tried in order: http(s)://, file://, or a path relative to the manifest
+    for a file that ships with it. ``size`` and ``sha256`` are None for a file nobody has hashed
+    yet. A redirect to another host is followed only if ``redirect_hosts`` names it.
+    """
+
+    name: str
+    file: str
+    size: int | None
+    sha256: str | None
+    urls: tuple[str, ...]
+    kind: str
+    licence: str
+    about: str
+    backbone: dict[str, Any]
+    config: str | None = None
+    results: tuple[dict[str, Any], ...] = ()
+    redirect_hosts: tuple[str, ...] = ()
+    folder: Path = field(default=MANIFEST.parent, repr=False)
+
+    def __post_init__(self):
+        """Refuse what could leave the cache folder or escape the checks."""
+        hashed = self.sha256 is not None
+        rules = {
+            f'its name {self.name!r} is not plain': _NAME.fullmatch(self.name),
+            f'its file name {self.file!r} is not plain': _FILE.fullmatch(self.file),
+            f'its kind {self.kind!r} is none of {", ".join(KINDS)}': self.kind in KINDS,
+            f'its sha256 {self.sha256!r} is none': not hashed or _SHA256.fullmatch(self.sha256),
+            f'its size {self.size!r} is no size': not hashed or _is_size(self.size),
+            'it has a size but no sha256': hashed or self.size is None,
+            'it ships a file without sha256': hashed or not self.shipped,
+            'it has no url': self.urls,
+            **{f'its url {url!r} is neither http(s)://, file:// nor a path beside the manifest':
+               _is_url(url) for url in self.urls},
+        }  # fmt: skip
+        broken = [rule for rule, holds in rules.items() if not holds]
+        if broken:
+            raise UserError(f'zoo entry {self.name!r}: {broken[0]}; correct the manifest.')
+
+    @property
+    def shipped(self) -> Path | None:
+        """The file beside the manifest, if this entry has one."""
+        relative = [url for url in self.urls if not urlsplit(url).scheme]
+        return self.folder / relative[0] if relative else None
+
+    @property
+    def remote_urls(self) -> list[str]:
+        """The mirrors in order, the user's own (``$TTL_ZOO_MIRROR``) first."""
+        own = os.environ.get('TTL_ZOO_MIRROR')
+        urls = [url for url in self.urls if urlsplit(url).scheme]
+        return [f'{own.rstrip("/")}/{self.file}', *urls] if own else urls
+
+
+def _is_size(size: Any) -> bool:
+    return type(size) is int and size > 0
+
+
+def _is_url(url: str) -> bool:
+    parts = urlsplit(url)
+    if parts.scheme in ('http', 'https'):
+        return bool(parts.hostname)
+    if parts.scheme == 'file':
+        return parts.netloc in ('', 'localhost')
+    path = PurePosixPath(url)
+    return not parts.scheme and '..' not in path.parts and not path.is_absolute()
+
+
+def read_manifest(path: str | Path | None = None) -> dict[str, Entry]:
+    """All entries by name; ``path`` defaults to ``$TTL_ZOO_MANIFEST`` or the one that ships."""
+    path = Path(path or os.environ.get('TTL_ZOO_MANIFEST') or MANIFEST)
+    try:
+        content = json.loads(path.read_text(encoding='utf-8'))
+        return {
+            name: Entry(name=name, folder=path.parent, **_tuples(fields))
+            for name, fields in content.items()
+        }
+    except OSError as error:
+        raise UserError(f'the manifest {path} cannot be read: {error.strerror}.') from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UserError(f'the manifest {path} is not valid: {error}.') from error
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
+
+
+def find_entry(name: str, manifest: str | Path | None = None) -> Entry:
+    """The entry of that name; the error suggests the nearest one."""
+    entries = read_manifest(manifest)
+    if name not in entries:
+        near = difflib.get_close_matches(name, entries, n=1, cutoff=0.4)
+        hint = f'did you mean {near[0]}?' if near else '`ttl zoo list` shows all names.'
+        raise UserError(f'the zoo has no {name!r}: {hint}')
+    return entries[name]
