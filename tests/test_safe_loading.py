@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ('ttl_mm', 'tools', 'configs', 'projects', 'tests', 'requirements')
+ROUND_TRIPS = ('pickle.loads',)  # a test may unpickle what it has just pickled itself
 # spelling of the call -> what its keywords must hold, None where nothing makes it safe
 RULES = {
     'torch.load': ('weights_only', True),
@@ -62,6 +63,7 @@ def test_every_load_in_the_tree_is_safe():
         f'{path.relative_to(ROOT)}:{line} {call}'
         for path in files
         for line, call in unsafe_calls(path.read_text())
+        if not (path.is_relative_to(ROOT / 'tests') and call in ROUND_TRIPS)
     ]
     assert problems == []
 
