@@ -8,9 +8,11 @@ asked for a name.
 from mmengine.registry import DATA_SAMPLERS as MMENGINE_DATA_SAMPLERS
 from mmengine.registry import DATASETS as MMENGINE_DATASETS
 from mmengine.registry import HOOKS as MMENGINE_HOOKS
+from mmengine.registry import LOOPS as MMENGINE_LOOPS
 from mmengine.registry import METRICS as MMENGINE_METRICS
 from mmengine.registry import MODELS as MMENGINE_MODELS
 from mmengine.registry import OPTIMIZERS as MMENGINE_OPTIMIZERS
+from mmengine.registry import RUNNERS as MMENGINE_RUNNERS
 from mmengine.registry import TRANSFORMS as MMENGINE_TRANSFORMS
 from mmengine.registry import WEIGHT_INITIALIZERS as MMENGINE_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
@@ -31,6 +33,8 @@ MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models')
 WEIGHT_INITIALIZERS = _child(MMENGINE_WEIGHT_INITIALIZERS, 'ttl_mm.models')
 OPTIMIZERS = _child(MMENGINE_OPTIMIZERS, 'ttl_mm.engine')
 HOOKS = _child(MMENGINE_HOOKS, 'ttl_mm.engine')
+LOOPS = _child(MMENGINE_LOOPS, 'ttl_mm.engine')
+RUNNERS = _child(MMENGINE_RUNNERS, 'ttl_mm.engine')
 DATASETS = _child(MMENGINE_DATASETS, 'ttl_mm.datasets')
 TRANSFORMS = _child(MMENGINE_TRANSFORMS, 'ttl_mm.datasets')
 DATA_SAMPLERS = _child(MMENGINE_DATA_SAMPLERS, 'ttl_mm.datasets')

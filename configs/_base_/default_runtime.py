@@ -1,21 +1,22 @@
 default_scope = 'mmpretrain'
+runner_type = 'ttl_mm.Runner'
 
 # Hooks live in this dict and nowhere in `custom_hooks`: dicts merge with a recipe's delta, lists
-# replace each other.
+# replace each other. The guards of ttl_mm.Runner come on top (docs/training.md).
 default_hooks = dict(
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),
-    checkpoint=dict(type='CheckpointHook', interval=10, max_keep_ckpts=3),
+    checkpoint=dict(type='ttl_mm.CheckpointHook', interval=10, max_keep_ckpts=3),
     sampler_seed=dict(type='DistSamplerSeedHook'),
 )
 
 env_cfg = dict(
     cudnn_benchmark=False,  # the random rescale changes the input size in every iteration
     mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
-    dist_cfg=dict(backend='nccl'),
+    dist_cfg=dict(backend='nccl', timeout=1800),  # seconds until a silent rank ends the run
 )
-vis_backends = [dict(type='LocalVisBackend')]
+vis_backends = [dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')]
 visualizer = dict(type='UniversalVisualizer', vis_backends=vis_backends)
 log_level = 'INFO'
 load_from = None

@@ -3,7 +3,17 @@
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.digits import Digits
+from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.datasets.sampler import EpochSampler
 from ttl_mm.datasets.views import RandomViews
 from ttl_mm.datasets.voc_boxes import VOCTrainingBoxes
 
-__all__ = ['BadImageError', 'Digits', 'RandomViews', 'VOCTrainingBoxes', 'decode_image']
+__all__ = [
+    'BadImageError',
+    'Digits',
+    'EpochSampler',
+    'ImageFolder',
+    'RandomViews',
+    'VOCTrainingBoxes',
+    'decode_image',
+]

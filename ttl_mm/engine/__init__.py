@@ -1,16 +1,23 @@
 """What acts during training: hooks, optimizer, checkpoints, guards."""
 
 import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.engine.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.gauge_hook import GaugeHook
 from ttl_mm.engine.lars import LARS
+from ttl_mm.engine.loop import EpochLoop, IterLoop
 from ttl_mm.engine.precise_bn_hook import PreciseBNHook
 from ttl_mm.engine.render_hook import RenderPredictionsHook
+from ttl_mm.engine.runner import Runner
 from ttl_mm.engine.target_update_hook import TargetUpdateHook
 
 __all__ = [
     'LARS',
+    'CheckpointHook',
+    'EpochLoop',
     'GaugeHook',
+    'IterLoop',
     'PreciseBNHook',
     'RenderPredictionsHook',
+    'Runner',
     'TargetUpdateHook',
 ]

@@ -1,0 +1,115 @@
+"""Find the images below a folder, once: the list is cached until a folder changes."""
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mmengine.dist import barrier
+from mmengine.logging import print_log
+
+from ttl_mm.datasets.name_list import NameList, write_name_list
+from ttl_mm.errors import UserError
+
+EXTENSIONS = frozenset(
+    ['.jpg', '.jpeg', '.png', '.webp', '.gif', '.bmp', '.tif', '.tiff', '.jp2', '.avif']
+    + ['.ppm', '.pgm', '.pbm']
+)
+REPORT_SECONDS = 5
+
+
+def scan_folder(root: str | os.PathLike, extensions: frozenset[str] = EXTENSIONS) -> NameList:
+    """The images below ``root``, as sorted paths relative to it.
+
+    Hidden files and folders are left out, links are followed. One process a node scans, the
+    others wait for its list. The list is taken from the cache if no folder below ``root`` has been
+    written to since, which takes one ``stat`` a folder.
+    """
+    root = Path(root).resolve()
+    if not root.is_dir():
+        raise UserError(f'{root} is no folder: check data_root.')
+    key = hashlib.sha256('\n'.join([str(root), *sorted(extensions)]).encode()).hexdigest()[:24]
+    names = _cache_folder() / f'{key}.txt'
+    if int(os.environ.get('LOCAL_RANK', 0)) == 0 and not _is_current(root, names):
+        _scan(root, names, extensions)
+    barrier()
+    return NameList(names)
+
+
+def _cache_folder() -> Path:
+    base = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
+    folder = base / 'ttl_mm' / 'scans'
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a read-only home: scan anew in every run
+        folder = Path(tempfile.gettempdir()) / f'ttl_mm-scans-{os.getuid()}'
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _scan(root: Path, names: Path, extensions: frozenset[str]) -> None:
+    folders: dict[str, int] = {}
+    found = list_images(root, extensions, folders)
+    first = next(found, None)
+    if first is None:
+        raise UserError(
+            f'no images below {root} ({len(folders)} folders looked at): expected files with one '
+            f'of the endings {" ".join(sorted(extensions))}.'
+        )
+    stamp = names.with_suffix('.json')
+    stamp.unlink(missing_ok=True)
+    write_name_list(names, _reported(first, found, root))
+    partial = stamp.with_name(f'{stamp.name}.{os.getpid()}.partial')
+    partial.write_text(json.dumps({'size': names.stat().st_size, 'folders': folders}))
+    os.replace(partial, stamp)
+
+
+def _is_current(root: Path, names: Path) -> bool:
+    """Whether the cached list is whole and every folder is as old as when it was scanned."""
+    try:
+        stamp = json.loads(names.with_suffix('.json').read_text())
+        return names.stat().st_size == stamp['size'] and all(
+            os.stat(root / folder).st_mtime_ns == modified
+            for folder, modified in stamp['folders'].items()
+        )
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def list_images(root: Path, extensions: frozenset[str], folders: dict[str, int]) -> Iterator[str]:
+    """Yield the images below ``root`` in order; ``folders`` collects where it looked, and when."""
+    pending, seen = [''], set()
+    while pending:
+        folder = pending.pop()
+        status = os.stat(root / folder)
+        if (status.st_dev, status.st_ino) in seen:  # a link back up
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[folder] = status.st_mtime_ns
+        inner = []
+        with os.scandir(root / folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                name = f'{folder}/{entry.name}' if folder else entry.name
+                if entry.name.startswith('.'):
+                    continue
+                if entry.is_dir():
+                    inner.append(name)
+                elif os.path.splitext(entry.name)[1].lower() in extensions:
+                    yield name
+        pending += reversed(inner)
+
+
+def _reported(first: str, rest: Iterator[str], root: Path) -> Iterator[str]:
+    """Pass the names on; a line in the log now and then, and one at the end."""
+    count, reported = 1, time.monotonic()
+    yield first
+    for name in rest:
+        count += 1
+        if count % 1000 == 0 and time.monotonic() - reported > REPORT_SECONDS:
+            reported = time.monotonic()
+            print_log(f'{root}: {count:,} images found so far', 'current')
+        yield name
+    print_log(f'{root}: {count:,} images found; the list is cached', 'current')

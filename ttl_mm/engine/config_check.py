@@ -1,0 +1,124 @@
+"""Read a config and catch the typing errors that mmengine lets pass."""
+
+import ast
+from collections.abc import Mapping
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import mmengine
+from mmengine.config import Config
+
+from ttl_mm.errors import UserError
+
+# top-level names that mmengine, mmpretrain and mmdet read, beside the arguments of Runner
+_OTHER_KEYS = {
+    'activation_checkpointing', 'compile', 'custom_imports', 'data_preprocessor',
+    'efficient_conv_bn_eval', 'env_cfg', 'find_unused_parameters', 'model_wrapper_cfg',
+    'runner_type', 'sync_bn', 'tta_model', 'tta_pipeline', 'work_dir',
+}  # fmt: skip
+KNOWN_KEYS = (set(signature(mmengine.runner.Runner.__init__).parameters) | _OTHER_KEYS) - {
+    'self',
+    'cfg',
+}
+
+
+def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> Config:
+    """Read a Python config and merge ``--cfg-options`` into it.
+
+    Raises:
+        UserError: The file is missing or no Python file, or a key is misspelt. The message names
+            the nearest key there is.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f'{path} is not a file: check the path of the config.')
+    if path.suffix != '.py':
+        raise UserError(
+            f'{path} is refused: a config is a Python file, which you read before you run it; '
+            'YAML and JSON can hide code where nobody expects it.'
+        )
+    config = Config.fromfile(path)
+    check_own_keys(path)
+    merge_options(config, options or {})
+    check_no_pickles(config.to_dict())
+    return config
+
+
+def check_own_keys(path: Path) -> None:
+    """Refuse a name at the top level of the file that nothing reads.
+
+    A name is read if mmengine knows it, or if the file itself uses it (as in ``type=data_type``).
+    """
+    tree = ast.parse(path.read_text(), filename=str(path))
+    used = {node.id for node in ast.walk(tree) if _reads(node)}
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        for target in statement.targets:
+            name = target.id if isinstance(target, ast.Name) else None
+            if name and name not in KNOWN_KEYS | used and not name.startswith('_'):
+                near = _nearest(name, KNOWN_KEYS)
+                raise UserError(f'{path}:{statement.lineno}: nothing reads {name!r}.{near}')
+
+
+def _reads(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+
+
+def merge_options(config: Config, options: Mapping[str, Any]) -> None:
+    """Merge ``key.inner=value`` pairs; a key that is not there must be written ``+key``."""
+    content = config.to_dict()
+    known = {key: value for key, value in content.items() if key in KNOWN_KEYS}
+    for key in options:
+        if key.startswith('+'):
+            continue
+        first = key.partition('.')[0]
+        if first in content and first not in known:
+            raise UserError(
+                f'--cfg-options {key} would change nothing: {first!r} was used while the config '
+                'was read. Set the key it went into.'
+            )
+        _check_path(known, key)
+    config.merge_from_dict({key.removeprefix('+'): value for key, value in options.items()})
+
+
+def _check_path(config: Mapping, key: str) -> None:
+    here: Any = config
+    parts = key.split('.')
+    for depth, part in enumerate(parts):
+        where = '.'.join(parts[:depth]) or 'the config'
+        if isinstance(here, (list, tuple)):
+            if not part.isdigit() or int(part) >= len(here):
+                raise UserError(
+                    f'--cfg-options {key}: {where} is a list of {len(here)}, {part!r} is no place '
+                    'in it.'
+                )
+            here = here[int(part)]
+        elif isinstance(here, Mapping):
+            if part not in here:
+                raise UserError(
+                    f'--cfg-options {key}: {where} has no {part!r}.{_nearest(part, here)} Write '
+                    f'+{key} to add a new key.'
+                )
+            here = here[part]
+        else:
+            raise UserError(f'--cfg-options {key}: {where} is {here!r}, which has no keys.')
+
+
+def _nearest(name: str, known) -> str:
+    close = get_close_matches(name, [str(key) for key in known], n=1, cutoff=0.5)
+    return f' Did you mean {close[0]!r}?' if close else ''
+
+
+def check_no_pickles(value: Any, key: str = '') -> None:
+    """Refuse pickled annotation files: opening one runs whatever it holds."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            check_no_pickles(item, f'{key}.{name}' if key else str(name))
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            check_no_pickles(item, f'{key}.{i}')
+    elif isinstance(value, str) and value.lower().endswith(('.pkl', '.pickle')):
+        raise UserError(f'{key}={value!r} is refused: a pickle can run code. Use JSON or text.')

@@ -1,0 +1,35 @@
+"""The state of every random generator of a process, as tensors."""
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def get_rng_state() -> dict[str, Any]:
+    """The state of Python's, NumPy's, torch's and all CUDA generators."""
+    version, words, gauss = random.getstate()
+    kind, keys, position, has_gauss, cached = np.random.get_state()
+    return {
+        'python': {'version': version, 'words': torch.tensor(words), 'gauss': gauss},
+        'numpy': {
+            'kind': kind, 'keys': torch.from_numpy(keys.astype(np.int64)), 'position': position,
+            'has_gauss': has_gauss, 'cached': cached,
+        },
+        'torch': torch.get_rng_state(),
+        'cuda': torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }  # fmt: skip
+
+
+def set_rng_state(state: dict[str, Any]) -> None:
+    """Continue every generator where :func:`get_rng_state` saw it."""
+    python, numpy = state['python'], state['numpy']
+    random.setstate((python['version'], tuple(python['words'].tolist()), python['gauss']))
+    keys = numpy['keys'].numpy().astype(np.uint32)
+    np.random.set_state(
+        (numpy['kind'], keys, numpy['position'], numpy['has_gauss'], numpy['cached'])
+    )
+    torch.set_rng_state(state['torch'].cpu())
+    if torch.cuda.is_available() and len(state['cuda']) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([one.cpu() for one in state['cuda']])
