@@ -1,10 +1,10 @@
 """Start a part of a network from a pre-training checkpoint, or refuse to start."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmengine.logging import print_log
 from mmengine.model import update_init_info
-from torch import nn
+from torch import Tensor, nn
 
 from ttl_mm.errors import UserError
 from ttl_mm.registry import WEIGHT_INITIALIZERS
@@ -48,3 +48,15 @@ class PretrainedBackbone:
             f'{self.checkpoint}{fresh}',
             logger='current',
         )
+
+
+def equal_tensors(
+    module: nn.Module, state: Mapping[str, Tensor], prefix: str = ''
+) -> tuple[int, int]:
+    """How many tensors of ``module`` equal those of ``state`` below ``prefix``, out of how many.
+
+    Counters of batches are left out.
+    """
+    own = {n: t for n, t in module.state_dict().items() if not n.endswith('num_batches_tracked')}
+    equal = (n for n, t in own.items() if prefix + n in state and t.equal(state[prefix + n]))
+    return sum(1 for _ in equal), len(own)
