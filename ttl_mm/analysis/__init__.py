@@ -12,6 +12,7 @@ from ttl_mm.analysis.clustering import (
     false_negatives_by_rank,
 )
 from ttl_mm.analysis.collapse import effective_rank, feature_std
+from ttl_mm.analysis.poles import fewest_poles, pole_loss
 
 __all__ = [
     'RankExplorer',
@@ -20,7 +21,9 @@ __all__ = [
     'false_negative_frequency',
     'false_negatives_by_rank',
     'feature_std',
+    'fewest_poles',
     'log_overclustering_risk',
     'overclustering_risk',
+    'pole_loss',
     'smallest_safe_k',
 ]
