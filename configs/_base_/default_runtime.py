@@ -9,6 +9,7 @@ default_hooks = dict(
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(type='ttl_mm.CheckpointHook', interval=10, max_keep_ckpts=3),
     sampler_seed=dict(type='DistSamplerSeedHook'),
+    gauges=dict(type='ttl_mm.GaugeHook'),
 )
 
 env_cfg = dict(

@@ -7,7 +7,6 @@ import torch
 import torch.multiprocessing
 from mmengine.config import Config
 from mmengine.logging import MMLogger
-from mmengine.runner import Runner
 from torch import nn
 
 from ttl_mm.analysis import (
@@ -17,10 +16,11 @@ from ttl_mm.analysis import (
     false_negatives_by_rank,
     feature_std,
 )
-from ttl_mm.engine import GaugeHook
+from ttl_mm.engine import GaugeHook, Runner
 from ttl_mm.errors import UserError
 
 DIGITS = Path(__file__).parents[2] / 'configs' / 'ttl_smooth_r18_digits_1xb64_30e.py'
+HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
 COLLAPSE = {'gauge/std', 'gauge/effective_rank'}
 CLUSTERING = {'gauge/class_divergence', 'gauge/pr_omega_a', 'gauge/pr_omega_b'}
 
@@ -61,8 +61,7 @@ class Epoch:
         self.outputs, self.labels, self.logged = [], [], []
         runner = SimpleNamespace(
             model=model,
-            epoch=0,
-            iter=len(sizes),
+            iter=0,
             train_dataloader=sizes,
             logger=MMLogger.get_instance('gauges', log_level='ERROR'),
             visualizer=SimpleNamespace(add_scalars=lambda line, step: self.logged.append(line)),
@@ -77,7 +76,7 @@ class Epoch:
             self.outputs.append([output.detach() for output in model(views)])
             self.labels.append(labels[:, 0])
             hook.after_train_iter(runner, index, batch)
-        hook.after_train_epoch(runner)
+            runner.iter += 1
 
 
 class SampleLike(dict):
@@ -140,36 +139,34 @@ def test_impossible_settings_are_refused(setting):
         GaugeHook(**setting)
 
 
-def train_digits(work_dir, hooks):
+def train_digits(work_dir, hook, loop=None):
     """Two epochs of three batches of 16 digits."""
     config = Config.fromfile(DIGITS)
+    config.train_cfg = loop or {'type': 'EpochBasedTrainLoop', 'max_epochs': 2}
     config.merge_from_dict(
         {
             'work_dir': str(work_dir),
-            'train_cfg.max_epochs': 2,
             'train_dataloader.batch_size': 16,
             'train_dataloader.dataset.indices': 48,
             'log_level': 'ERROR',
             'experiment_name': work_dir.name,
-            'custom_hooks': hooks,
+            'default_hooks.gauges': hook,
         }
     )
     runner = Runner.from_cfg(config)
     runner.train()
-    return runner.model
+    (log,) = work_dir.glob('*/vis_data/scalars.json')
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return runner.model, [line for line in lines if 'gauge/std' in line]
 
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-    work_dir = tmp_path_factory.mktemp('gauged')
-    model = train_digits(work_dir, [{'type': 'ttl_mm.GaugeHook', 'num_batches': 2}])
-    (log,) = work_dir.glob('*/vis_data/scalars.json')
-    return model, [json.loads(line) for line in log.read_text().splitlines()]
+    return train_digits(tmp_path_factory.mktemp('gauged'), HOOK)
 
 
 def test_gauges_of_a_run_are_logged_once_per_epoch(trained):
-    _, lines = trained
-    logged = [line for line in lines if 'gauge/std' in line]
+    _, logged = trained
     assert [(line['epoch'], line['iter'], line['step']) for line in logged] == [
         (1, 3, 3),
         (2, 6, 6),
@@ -177,9 +174,16 @@ def test_gauges_of_a_run_are_logged_once_per_epoch(trained):
     assert all(line.keys() >= COLLAPSE | CLUSTERING for line in logged)
 
 
+def test_a_loop_by_iteration_logs_the_same_epochs(trained, tmp_path):
+    _, by_epoch = trained
+    loop = {'type': 'IterBasedTrainLoop', 'max_iters': 6}
+    _, by_iteration = train_digits(tmp_path / 'by_iteration', HOOK, loop)
+    assert [line['epoch'] for line in by_iteration] == [line['epoch'] for line in by_epoch]
+
+
 def test_a_run_is_bit_equal_without_the_hook(trained, tmp_path):
     with_hook, _ = trained
-    without = train_digits(tmp_path / 'plain', []).state_dict()
+    without = train_digits(tmp_path / 'plain', None)[0].state_dict()
     assert all(torch.equal(value, without[key]) for key, value in with_hook.state_dict().items())
 
 

@@ -60,8 +60,10 @@ class GaugeHook(Hook):
 
     def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
         """Listen to this iteration if it is one of the last of an epoch that is measured."""
-        is_last = batch_idx >= len(runner.train_dataloader) - self.num_batches
-        if not (is_last and self.every_n_epochs(runner, self.interval)):
+        # counted in iterations, so that it holds in loops by epoch and by iteration
+        length = len(runner.train_dataloader)
+        epoch, position = divmod(runner.iter, length)
+        if (epoch + 1) % self.interval or position < length - self.num_batches:
             return
         self._heard: dict[str, list[Tensor]] = {}
         parts = {
@@ -81,16 +83,21 @@ class GaugeHook(Hook):
         self._heard.setdefault(name, []).append(last.detach())
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        """Keep what was heard, of the first view."""
+        """Keep what was heard; log at the end of the epoch."""
         if not self._taps:
             return
         for tap in self._taps:
             tap.remove()
         self._taps = []
+        self._keep(labels_of(data_batch))
+        if (runner.iter + 1) % len(runner.train_dataloader) == 0:
+            self._log(runner)
+
+    def _keep(self, labels: Tensor | None) -> None:
+        """Keep what was heard of the first view."""
         features = self._heard['features'][0]
         self._features.append(features.flatten(2).mean(2) if features.ndim > 2 else features)
         self._projections.append(self._heard['projections'][0])
-        labels = labels_of(data_batch)
         if labels is None:
             return
         labels = labels.to(self._features[-1].device)
@@ -108,10 +115,8 @@ class GaugeHook(Hook):
             self._num_keys = len(key)  # a shorter last batch has other ranks
             self._explorer.add(query, key, labels, offset)
 
-    def after_train_epoch(self, runner) -> None:
-        """Gather over the processes and log."""
-        if not self._features:
-            return
+    def _log(self, runner) -> None:
+        """Gather over the processes, log and forget."""
         features, projections = _gathered(self._features), _gathered(self._projections)
         gauges = {
             'gauge/std': feature_std(projections),
@@ -131,8 +136,9 @@ class GaugeHook(Hook):
         self._clear()
         if is_main_process():
             runner.logger.info('  '.join(f'{name}: {value:.4g}' for name, value in gauges.items()))
-        where = {'epoch': runner.epoch + 1, 'iter': runner.iter}
-        runner.visualizer.add_scalars({**gauges, **where}, step=runner.iter)
+        step = runner.iter + 1
+        where = {'epoch': step // len(runner.train_dataloader), 'iter': step}
+        runner.visualizer.add_scalars({**gauges, **where}, step=step)
 
     def _head_ranks(self, num_negatives: int) -> tuple[int, int] | None:
         """The ranks that are judged; None where the head has no fixed ones."""
