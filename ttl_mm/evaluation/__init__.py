@@ -1,6 +1,7 @@
 """Judging frozen features: extraction, kNN, linear, low-shot, retrieval."""
 
 from ttl_mm.evaluation.knn import knn_classify, knn_sweep
+from ttl_mm.evaluation.retrieval import evaluate_retrieval
 from ttl_mm.evaluation.voc_metric import VOCDetectionMetric
 
-__all__ = ['VOCDetectionMetric', 'knn_classify', 'knn_sweep']
+__all__ = ['VOCDetectionMetric', 'evaluate_retrieval', 'knn_classify', 'knn_sweep']

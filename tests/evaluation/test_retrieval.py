@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+import torch
+
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation import retrieval
+from ttl_mm.evaluation.flip import combine_flip
+from ttl_mm.evaluation.retrieval import (
+    average_precision,
+    evaluate_retrieval,
+    trapezoid_average_precision,
+)
+
+
+def naive(query, query_ids, query_cams, gallery, gallery_ids, gallery_cams):
+    """Sort everything, drop junk, walk down the list: one query and one image at a time."""
+    first, precision, trapezoid, skipped = [], [], [], 0
+    for feature, identity, camera in zip(query, query_ids, query_cams):
+        scores = [sum(a * b for a, b in zip(feature, other)) for other in gallery]
+        ranking = sorted(range(len(gallery)), key=lambda g: (-scores[g], g))
+        hits = []
+        for g in ranking:
+            same = gallery_ids[g] == identity
+            if gallery_ids[g] == -1 or (same and gallery_cams[g] == camera):
+                continue
+            hits.append(bool(same))
+        if not any(hits):
+            skipped += 1
+            continue
+        first.append(hits.index(True))
+        precisions, areas, old = [], [], 1.0
+        for n in range(1, len(hits) + 1):
+            now = sum(hits[:n]) / n
+            if hits[n - 1]:
+                precisions.append(now)
+                areas.append((old + now) / 2)
+            old = now
+        precision.append(sum(precisions) / len(precisions))
+        trapezoid.append(sum(areas) / len(areas))
+    count = len(first)
+    return {
+        **{f'rank-{k}': 100 * sum(f < k for f in first) / count for k in (1, 5, 10)},
+        'mAP': 100 * sum(precision) / count,
+        'mAP-trapezoid': 100 * sum(trapezoid) / count,
+        'valid_queries': count,
+        'skipped_queries': skipped,
+    }
+
+
+def random_case(seed: int) -> tuple:
+    """Few small integers make many equal scores, and are exact in float16."""
+    rng = np.random.default_rng(seed)
+    queries, gallery = rng.integers(1, 12), rng.integers(8, 60)
+    dtype = rng.choice([np.float16, np.float32, np.float64])
+    gallery_ids = rng.integers(-1, 9, gallery)  # -1 junk, 0 distractor
+    query_ids = rng.integers(1, 12, queries)  # 9 to 11 are missing in the gallery
+    query_ids[0], gallery_ids[-1] = 3, 3
+    query_cams, gallery_cams = rng.integers(1, 4, queries), rng.integers(1, 4, gallery)
+    query_cams[0], gallery_cams[-1] = 1, 2
+    return (
+        rng.integers(-2, 3, (queries, 4)).astype(dtype),
+        query_ids,
+        query_cams,
+        rng.integers(-2, 3, (gallery, 4)).astype(dtype),
+        gallery_ids,
+        gallery_cams,
+    )
+
+
+@pytest.mark.parametrize('seed', range(100))
+def test_equals_sorting_everything(seed, monkeypatch):
+    monkeypatch.setattr(retrieval, 'CHUNK_ROWS', 7)
+    case = random_case(seed)
+    expected = naive(*case)
+    for score_bytes in (1, 1000, 1 << 29):
+        result = evaluate_retrieval(*case, score_bytes=score_bytes)
+        assert result == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_random_cases_hold_what_they_are_for():
+    ties = junk = distractors = skipped = 0
+    for seed in range(100):
+        query, query_ids, query_cams, gallery, gallery_ids, gallery_cams = random_case(seed)
+        scores = query.astype(int) @ gallery.astype(int).T
+        ties += any(len(set(row)) < len(row) for row in scores)
+        same = query_ids[:, None] == gallery_ids
+        junk += bool((same & (query_cams[:, None] == gallery_cams)).any())
+        distractors += 0 in gallery_ids
+        skipped += naive(*random_case(seed))['skipped_queries'] > 0
+    assert min(ties, junk, distractors, skipped) > 50
+
+
+def test_read_only_memory_maps_and_tensors(tmp_path):
+    case = list(random_case(5))
+    expected = evaluate_retrieval(*case)
+    for i in (0, 3):
+        np.save(tmp_path / f'{i}.npy', case[i].astype(np.float32))
+        case[i] = np.load(tmp_path / f'{i}.npy', mmap_mode='r')
+    assert evaluate_retrieval(*case) == expected
+    case[0], case[3] = torch.from_numpy(np.array(case[0])), torch.from_numpy(np.array(case[3]))
+    assert evaluate_retrieval(*case) == expected
+
+
+@pytest.mark.parametrize('position', [0, 1, 4, 99])
+def test_single_match_formulas(position):
+    positions = np.array([position])
+    assert average_precision(positions) == 1 / (position + 1)
+    reference = 1 if position == 0 else 0.5 / (position + 1)
+    assert trapezoid_average_precision(positions) == reference
+
+
+def test_equal_features_rank_in_gallery_order_so_collapse_earns_nothing():
+    ones = np.ones((50, 3), np.float32)
+    result = evaluate_retrieval(
+        ones, np.arange(50), np.full(50, 2), ones, np.arange(50)[::-1], np.full(50, 1)
+    )
+    assert (result['rank-1'], result['rank-10']) == (2, 20)
+
+
+def test_flip_variants():
+    image, mirrored = torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 10.0]])
+    clean, reference = np.array([3, 14]), np.array([0.6, 10.8])
+    for flag, expected in ((False, clean), (True, reference)):
+        found = combine_flip(image, mirrored, reference_flip=flag).numpy()
+        np.testing.assert_allclose(found, [expected / np.linalg.norm(expected)], rtol=1e-6)
+
+
+def bad_case(**changes):
+    names = ['query', 'query_ids', 'query_cams', 'gallery', 'gallery_ids', 'gallery_cams']
+    case = dict(zip(names, random_case(0)))
+    return [*{**case, **changes}.values()]
+
+
+NAN_QUERY, NAN_GALLERY = random_case(0)[0].copy(), random_case(0)[3].copy()
+NAN_QUERY[0, 1] = np.nan
+NAN_GALLERY[2, 3] = np.inf
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'query_ids': np.full_like(random_case(0)[1], -1)}, 'none of the .* has a match'),
+        ({'query_cams': random_case(0)[2][:-1]}, 'query has .* cameras of shape'),
+        ({'gallery': np.zeros(3)}, r'gallery features have shape \(3,\)'),
+        ({'gallery': np.zeros((len(random_case(0)[3]), 5))}, 'query features have 4 values'),
+        (
+            {'gallery': np.zeros((0, 4)), 'gallery_ids': [], 'gallery_cams': []},
+            'gallery is empty',
+        ),
+        ({'gallery': NAN_GALLERY}, '1 gallery features, the first of image 2,'),
+        ({'query': NAN_QUERY}, 'features of 1 queries, the first of query 0,'),
+    ],
+)
+def test_bad_input_is_named(changes, message):
+    with pytest.raises(UserError, match=message):
+        evaluate_retrieval(*bad_case(**changes))
