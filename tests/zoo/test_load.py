@@ -35,7 +35,7 @@ def below(prefix, state):
 
 def other(state):
     """Tensors of the same names and shapes but other values: the target network."""
-    return {name: tensor + 1 for name, tensor in state.items()}
+    return {n: t / 2 if t.is_floating_point() else t + 1 for n, t in state.items()}
 
 
 LAYOUTS = {
@@ -177,7 +177,7 @@ def test_safetensors(state, tmp_path):
 def test_explicit_prefix_takes_the_target(state):
     content = LAYOUTS['ours'](state)
     found = load_backbone_state(content, prefix='target_backbone.')
-    assert torch.equal(found['conv1.weight'], state['conv1.weight'] + 1)
+    assert torch.equal(found['conv1.weight'], state['conv1.weight'] / 2)
     with pytest.raises(UserError, match=r"no tensor below 'teacher\.'"):
         load_backbone_state(content, prefix='teacher.')
 

@@ -7,6 +7,7 @@ files use the same names, below a prefix; detectron2 has names of its own.
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ttl_mm.errors import UserError
 
@@ -45,31 +46,52 @@ def _ends_with_anchor(name: str) -> bool:
     return name == _ANCHOR or name.endswith('.' + _ANCHOR)
 
 
+_DEPTHS = {  # (bottleneck, blocks per stage) -> depth
+    (False, (2, 2, 2, 2)): 18,
+    (False, (3, 4, 6, 3)): 34,
+    (True, (3, 4, 6, 3)): 50,
+    (True, (3, 4, 23, 3)): 101,
+    (True, (3, 8, 36, 3)): 152,
+}
+
+
+def backbone_config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
+    """The mmpretrain config of the ResNet that tensors of these shapes form; None if of none.
+
+    Strides leave no trace in the shapes: they are taken to be the usual ones (``style='pytorch'``,
+    which every framework here uses).
+    """
+    blocks = [re.match(r'layer(\d)\.(\d+)\.', name) for name in shapes]
+    blocks = {(int(found[1]), int(found[2])) for found in blocks if found}
+    stages = tuple(sum(stage == s for s, _ in blocks) for stage in sorted({s for s, _ in blocks}))
+    depth = _DEPTHS.get(('layer1.0.conv3.weight' in shapes, stages))
+    stem = shapes.get('conv1.weight') or shapes.get('stem.2.conv.weight')
+    if depth is None or stem is None:
+        return None
+    config = {'type': 'mmpretrain.ResNet', 'depth': depth}
+    width = shapes['layer1.0.conv1.weight'][0]
+    if (stem[0], width) != (64, 64):
+        config |= {'stem_channels': stem[0], 'base_channels': width}
+    if 'stem.2.conv.weight' in shapes:
+        config['deep_stem'] = True
+    elif stem[-1] == 3:
+        config['type'] = 'mmpretrain.ResNet_CIFAR'
+    if 'layer2.0.downsample.2.weight' in shapes:
+        config['avg_down'] = True
+    return config
+
+
 def architecture(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """A name for the ResNet that tensors of these shapes form, such as ``ResNet-50``."""
-    stages = sorted({m[1] for n in shapes if (m := re.match(r'layer(\d+)\.', n))}, key=int)
-    blocks = tuple(
-        len({m[1] for n in shapes if (m := re.match(rf'layer{s}\.(\d+)\.', n))}) for s in stages
-    )
-    bottleneck = 'layer1.0.conv3.weight' in shapes
-    known = {
-        (False, (2, 2, 2, 2)): 'ResNet-18',
-        (False, (3, 4, 6, 3)): 'ResNet-34',
-        (True, (3, 4, 6, 3)): 'ResNet-50',
-        (True, (3, 4, 23, 3)): 'ResNet-101',
-        (True, (3, 8, 36, 3)): 'ResNet-152',
-    }
-    name = known.get((bottleneck, blocks))
-    if name is None:
-        kind = 'bottleneck' if bottleneck else 'basic'
-        name = f'network with {"-".join(map(str, blocks)) or "no"} {kind} blocks'
-    stem = shapes.get('conv1.weight')
-    details = []
-    if stem is not None and stem[0] != 64:
-        details.append(f'{stem[0]} channels')
-    if stem is not None and stem[-1] == 3:
-        details.append('3x3 stem')
-    return f'{name} ({", ".join(details)})' if details else name
+    """A name for the network that tensors of these shapes form, such as ``ResNet-50``."""
+    config = backbone_config(shapes)
+    if config is None:
+        n_blocks = len({found[0] for n in shapes if (found := re.match(r'layer\d+\.\d+\.', n))})
+        return f'network of {n_blocks} residual blocks'
+    details = [f'{config["base_channels"]} channels'] if 'base_channels' in config else []
+    details += ['3x3 stem'] if config['type'].endswith('CIFAR') else []
+    details += ['deep stem'] if 'deep_stem' in config else []
+    details += ['pooled shortcuts'] if 'avg_down' in config else []
+    return f'ResNet-{config["depth"]}' + (f' ({", ".join(details)})' if details else '')
 
 
 _TO_D2 = [

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from ttl_mm.errors import UserError
 from ttl_mm.zoo import layouts
+from ttl_mm.zoo.cache import fetch
+from ttl_mm.zoo.manifest import SCHEME, find_entry
 from ttl_mm.zoo.read import read_checkpoint
 
 _CONTAINERS = ('state_dict', 'model', 'model_state_dict')
@@ -20,17 +22,18 @@ def load_backbone_state(
     """The backbone's tensors under the names of mmpretrain's ResNet, on the CPU.
 
     Args:
-        source: A checkpoint file (``.pth``, ``.safetensors``, detectron2's ``.pkl``) or its
-            content. Layouts known: :data:`ttl_mm.zoo.layouts.PREFIXES`, each also inside
-            ``module.``, and detectron2's names.
+        source: A checkpoint file (``.pth``, ``.safetensors``, ``.onnx``, detectron2's ``.pkl``),
+            ``ttl_mm://name`` for one of the zoo, or the content of one. Layouts known:
+            :data:`ttl_mm.zoo.layouts.PREFIXES`, each also inside ``module.``, and detectron2's.
         prefix: Take the tensors below this prefix instead of looking for it, for instance
             ``'target_backbone.'``.
 
     Raises:
         UserError: the file is refused, or no backbone is found in it.
     """
-    where = f'{source}' if isinstance(source, (str, Path)) else 'the checkpoint'
-    content = read_checkpoint(source) if isinstance(source, (str, Path)) else source
+    where, content = 'the checkpoint', source
+    if isinstance(source, (str, Path)):
+        where, content = str(source), read_checkpoint(resolve(source))
     state = _tensors(content)
     if prefix is None:
         state = _house_names(state)
@@ -43,6 +46,13 @@ def load_backbone_state(
             raise UserError(f'{where} has no tensor below {prefix!r}; it has {_some(state)}.')
     _check_tensors(kept, where)
     return {name: tensor.detach().contiguous() for name, tensor in kept.items()}
+
+
+def resolve(source: str | Path) -> Path:
+    """The path of a checkpoint; ``ttl_mm://name`` is fetched and checked first."""
+    if not str(source).startswith(SCHEME):
+        return Path(source)
+    return fetch(find_entry(str(source).removeprefix(SCHEME)))
 
 
 def _tensors(content: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ttl_mm.errors import UserError
 
+SCHEME = 'ttl_mm://'  # what a zoo name looks like where a checkpoint is asked for
 MANIFEST = Path(__file__).with_name('manifest.json')
 KINDS = {
     'backbone': 'the backbone alone: for features, evaluation and fine-tuning',

@@ -8,10 +8,8 @@ from torch import Tensor, nn
 
 from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.load import load_backbone_state, load_into
-from ttl_mm.zoo.manifest import find_entry
+from ttl_mm.zoo.manifest import SCHEME, find_entry
 from ttl_mm.zoo.read import read_checkpoint
-
-SCHEME = 'ttl_mm://'
 
 
 def get_model(

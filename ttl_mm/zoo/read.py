@@ -1,11 +1,12 @@
 """Read a checkpoint file without running anything that is in it.
 
-Three kinds of file are read: what ``torch.save`` writes (always with ``weights_only=True``),
-``.safetensors``, and the ``.pkl`` of detectron2 and MoCo (a dict of NumPy arrays, through an
-unpickler that knows the names of an array and no others).
+What ``torch.save`` writes is read with ``weights_only=True``, always. ``.safetensors`` and
+``.onnx`` hold no code; the ``.pkl`` of detectron2 and MoCo, a dict of NumPy arrays, goes through an
+unpickler that knows what an array is made of and nothing else.
 """
 
 import contextlib
+import json
 import pickle
 import re
 import struct
@@ -70,6 +71,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         content = _read_safetensors(path)
     elif path.suffix == '.pkl':
         content = _read_array_pickle(path)
+    elif path.suffix == '.onnx':
+        content = _read_onnx(path)
     else:
         content = _read_torch(path)
     if not isinstance(content, dict):
@@ -159,13 +162,24 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         raise UserError(f'{path} is not a readable safetensors file ({error}).') from error
 
 
-def read_safetensors_metadata(path: str | Path) -> dict[str, str]:
-    """The ``__metadata__`` of a safetensors file: plain strings."""
-    from safetensors import safe_open
+def _read_onnx(path: Path) -> dict[str, Tensor]:
+    """The initialisers of a graph under the names of their parameters."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise UserError(f"{path} needs onnx to be read: pip install 'ttl-mm[export]'.") from error
 
-    _read_safetensors(Path(path))
-    with safe_open(path, framework='pt') as file:
-        return file.metadata() or {}
+    try:
+        model = onnx.load(path, load_external_data=False)
+        counters = {p.key: p.value for p in model.metadata_props}.get('num_batches_tracked', '{}')
+        state = {name: torch.tensor(count) for name, count in json.loads(counters).items()}
+        for tensor in model.graph.initializer:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                raise ValueError(f'{tensor.name} lies in another file')
+            state[tensor.name] = torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy())
+        return state
+    except Exception as error:  # a damaged protobuf raises anything
+        raise UserError(_reason(path, error)) from error
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -187,12 +201,19 @@ def _buffer(data: bytes = b'') -> bytearray:
     return bytearray(memoryview(data))
 
 
+def _frombuffer(buffer: bytes, dtype: np.dtype, shape: tuple, order: str) -> np.ndarray:
+    """How protocol 5 spells an array."""
+    return np.frombuffer(buffer, dtype).reshape(shape, order=order)
+
+
 _reconstruct = np.empty(0).__reduce__()[0]  # private to NumPy, and it moved between versions
 _ARRAY_PARTS = {
     'numpy.ndarray': np.ndarray,
     'numpy.dtype': np.dtype,
     'numpy.core.multiarray._reconstruct': _reconstruct,
     'numpy._core.multiarray._reconstruct': _reconstruct,
+    'numpy.core.numeric._frombuffer': _frombuffer,
+    'numpy._core.numeric._frombuffer': _frombuffer,
     'builtins.bytearray': _buffer,
     'collections.OrderedDict': dict,
     '_codecs.encode': _latin1,
