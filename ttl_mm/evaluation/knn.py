@@ -9,9 +9,9 @@ a neighbour is exp(similarity / temperature). Ties follow one rule:
 
 How it is fast. The product of a tile of queries and a tile of training samples runs in float32
 and stays in the cache. Of each block of 64 products only the maximum is looked at: a block whose
-maximum is below the query's k-th best similarity, minus a bound of the float32 error, holds no
-neighbour. The few products that remain are computed again in float64 and merged. So the result
-does not depend on tile sizes or threads, and costs little more than the matrix product.
+maximum is below the query's k-th best product by more than the float32 error holds no neighbour.
+What remains goes into a small pool per query, of which the last few are decided in float64. So the
+result does not depend on tile sizes or threads, and costs little more than the matrix product.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,10 @@ from torch import Tensor
 from ttl_mm.errors import UserError
 
 PANEL = 8192  # queries that share one pass over the training set
-TILE_QUERIES, TILE_TRAIN, BLOCK = 1024, 2048, 64
-SCRATCH = 1 << 26  # bytes of a temporary array
+TILE_QUERIES, TILE_TRAIN, BLOCK = 1024, 4096, 64
+SLACK = 256  # places of a pool beyond 2 k
+PAIR_VALUES = 1 << 13  # doubles at a time where pairs are decided: small arrays stay in the cache
+VOTES = 1 << 23  # (query, class) sums at a time
 
 # unit round-off of a float32 product under torch.set_float32_matmul_precision(...)
 ROUND_OFF = {'highest': 2.0**-24, 'high': 2.0**-11, 'medium': 2.0**-8}
@@ -81,8 +83,7 @@ def nearest_neighbors(train, test, k: int, device=None) -> Iterator[tuple[Tensor
     device = torch.device(device or getattr(train, 'device', 'cpu'))
     for start in range(0, len(test), PANEL):
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            queries = _Rows(test, start, start + PANEL, device, 'test')
-            found = _panel(train, queries, k)
+            found = _panel(train, test, start, k, device)
         yield found
 
 
@@ -92,7 +93,7 @@ def weighted_vote(similarity: Tensor, labels: Tensor, num_classes: int, temperat
         (similarity - similarity[:, :1]) / temperature
     ).exp()  # the best counts 1: no overflow
     winners = []
-    for w, c in zip(*(x.split(max(1, SCRATCH // (8 * num_classes))) for x in (weight, labels))):
+    for w, c in zip(*(x.split(max(1, VOTES // num_classes)) for x in (weight, labels))):
         votes = w.new_zeros(len(w), num_classes)
         for j in range(w.shape[1]):  # one neighbour at a time: a fixed order of summation
             votes.scatter_add_(1, c[:, j : j + 1], w[:, j : j + 1])
@@ -100,82 +101,138 @@ def weighted_vote(similarity: Tensor, labels: Tensor, num_classes: int, temperat
     return torch.cat(winners)
 
 
-class _Rows:
-    """A slice of a feature matrix: the rows as given, their norms, and float32 unit vectors."""
-
-    def __init__(self, matrix, start: int, stop: int, device: torch.device, what: str) -> None:
-        rows = matrix[start:stop]
-        self.start = start
-        self.raw = (rows if isinstance(rows, Tensor) else torch.tensor(rows)).to(device)
-        self.norm = torch.linalg.vector_norm(self.raw, dim=1, dtype=torch.float64)
-        if not self.norm.isfinite().all():
-            bad = start + int(self.norm.isfinite().logical_not().nonzero()[0])
-            raise UserError(
-                f'row {bad} of the {what} features holds NaN or infinity: check the checkpoint '
-                'and extract the features again.'
-            )
-        self.norm[self.norm == 0] = 1.0  # a zero vector has cosine 0 with everything
-        self.unit = (self.raw.double() / self.norm[:, None]).float()
-
-
-def _panel(train, queries: _Rows, k: int) -> tuple[Tensor, Tensor]:
-    """The neighbours of one panel of queries, by one pass over the training set."""
-    count, dim = queries.raw.shape
-    best = queries.norm.new_full((count, k), -torch.inf)
-    index = torch.zeros_like(best, dtype=torch.int64)
+def _panel(train, test, start: int, k: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The neighbours of the panel of queries at ``start``, by one pass over the training set."""
+    queries = _load(test, slice(start, start + PANEL), device)
+    units = _unit(queries, start, 'test')
+    pool = _Pool(queries, train, k)
     tile = max(TILE_TRAIN, k)  # so that the first tile fills all k places
-    buffer = queries.unit.new_empty(min(count, TILE_QUERIES) * min(len(train), tile))
-    # |float32 product - cosine|: rounding of both unit vectors, then of dim multiply-adds
-    error = (dim + 8) * ROUND_OFF[torch.get_float32_matmul_precision()]
-    for start in range(0, len(train), tile):
-        samples = _Rows(train, start, start + tile, best.device, 'training')
-        for low in range(0, count, TILE_QUERIES):
-            high = min(low + TILE_QUERIES, count)
-            product = buffer[: (high - low) * len(samples.raw)].view(high - low, -1)  # (q, n)
-            torch.mm(queries.unit[low:high], samples.unit.T, out=product)
-            kth = best[low:high, -1]
-            if start == 0:
-                kth = product.topk(k, dim=1).values[:, -1].double() - error
-            row, column = _at_least(product, (kth - error).float())
-            exact = _cosine(queries, row + low, samples, column)
-            _merge(best[low:high], index[low:high], row, exact, column + start)
-    return best, index
+    buffer = units.new_empty(min(len(units), TILE_QUERIES) * min(len(train), tile))
+    for left in range(0, len(train), tile):
+        samples = _unit(_load(train, slice(left, left + tile), device), left, 'training')
+        for low in range(0, len(units), TILE_QUERIES):
+            part = slice(low, min(low + TILE_QUERIES, len(units)))
+            product = buffer[: (part.stop - low) * len(samples)].view(-1, len(samples))
+            torch.mm(units[part], samples.T, out=product)  # (q, n)
+            if left == 0:
+                pool.floor[part] = product.topk(k, dim=1).values[:, -1] - 2 * pool.error
+            row, column = _at_least(product, pool.floor[part])
+            pool.add(row + low, product[row, column], column + left)
+    return pool.best()
+
+
+def _load(matrix, rows: slice | Tensor, device: torch.device) -> Tensor:
+    """Rows of a tensor or of an array, on the device."""
+    if isinstance(rows, slice):
+        found = matrix[rows]
+    elif isinstance(matrix, Tensor):
+        found = matrix.index_select(0, rows.to(matrix.device))
+    else:
+        found = matrix[rows.cpu().numpy()]
+    return (found if isinstance(found, Tensor) else torch.tensor(found)).to(device)
+
+
+def _unit(rows: Tensor, start: int, what: str) -> Tensor:
+    """The rows scaled to length 1, in float32; a zero vector stays one."""
+    norm = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    if not norm.isfinite().all():
+        bad = start + int(norm.isfinite().logical_not().nonzero()[0])
+        raise UserError(
+            f'row {bad} of the {what} features holds NaN or infinity: check the checkpoint '
+            'and extract the features again.'
+        )
+    return (rows.double() / norm.where(norm > 0, 1.0)[:, None]).float()
+
+
+def _cosine(a: Tensor, b: Tensor) -> Tensor:
+    """The cosines (n,) of the rows of a and b, (n, D) each; equal rows give equal values."""
+    a, b = a.double(), b.double()
+    norms = torch.linalg.vector_norm(a, dim=1) * torch.linalg.vector_norm(b, dim=1)
+    return a.mul_(b).sum(1) / norms.where(norms > 0, 1.0)
 
 
 def _at_least(product: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
     """Row and column of the entries not below the floor (q,) of their row, in order."""
     product = torch.nn.functional.pad(product, (0, -product.shape[1] % BLOCK), value=-torch.inf)
-    blocks = product.unflatten(1, (-1, BLOCK))  # (q, n / BLOCK, BLOCK)
+    blocks = product.view(len(product), -1, BLOCK)  # (q, n / BLOCK, BLOCK)
     row, block = (blocks.amax(2) >= floor[:, None]).nonzero(as_tuple=True)
-    entry, offset = (blocks[row, block] >= floor[row, None]).nonzero(as_tuple=True)
+    some = blocks.flatten(0, 1).index_select(0, row * blocks.shape[1] + block)
+    entry, offset = (some >= floor[row, None]).nonzero(as_tuple=True)
     return row[entry], block[entry] * BLOCK + offset
 
 
-def _cosine(queries: _Rows, row: Tensor, samples: _Rows, column: Tensor) -> Tensor:
-    """The cosines of pairs of rows in float64, a bounded number of pairs at a time."""
-    pairs = max(1, SCRATCH // (8 * queries.raw.shape[1]))
-    parts = [
-        (queries.raw[r].double() * samples.raw[c].double()).sum(1)
-        / (queries.norm[r] * samples.norm[c])
-        for r, c in zip(row.split(pairs), column.split(pairs))
-    ]
-    return torch.cat(parts)
+class _Pool:
+    """For each query, a superset of its k nearest among the training samples seen.
 
+    A value is within ``error`` of the exact cosine. At least k samples are then at or above
+    (k-th best value - error), so a value below (k-th best value - 2 error), the floor, is out.
+    """
 
-def _merge(best: Tensor, index: Tensor, row: Tensor, value: Tensor, position: Tensor) -> None:
-    """Merge new (row, value, position), sorted by row and position, into the sorted best k."""
-    touched, group, counts = row.unique_consecutive(return_inverse=True, return_counts=True)
-    if not len(touched):
-        return
-    k, first = best.shape[1], counts.cumsum(0) - counts
-    slot = k + torch.arange(len(row), device=row.device) - first[group]
-    values = best.new_full((len(touched), k + int(counts.max())), -torch.inf)
-    positions = index.new_zeros(values.shape)
-    values[:, :k], positions[:, :k] = best[touched], index[touched]
-    values[group, slot], positions[group, slot] = value, position
-    values, order = values.sort(dim=1, descending=True, stable=True)  # stable: earlier ones win
-    best[touched] = values[:, :k]
-    index[touched] = positions.gather(1, order[:, :k])
+    def __init__(self, queries: Tensor, train, k: int) -> None:
+        (count, dim), device = queries.shape, queries.device
+        self.queries, self.train, self.k = queries, train, k
+        # rounding of both unit vectors and of the floor, then of dim multiply-adds
+        self.error = (dim + 8) * ROUND_OFF[torch.get_float32_matmul_precision()]
+        self.value = torch.full((count, 2 * k + SLACK), -torch.inf, device=device)
+        self.index = torch.zeros_like(self.value, dtype=torch.int64)
+        self.size = torch.zeros(count, dtype=torch.int64, device=device)
+        self.floor = self.value[:, 0].clone()
+
+    def add(self, row: Tensor, value: Tensor, index: Tensor) -> None:
+        """Add entries sorted by row; a row whose places run out is shrunk."""
+        count = row.bincount(minlength=len(self.size))
+        rank = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
+        place = self.size[row] + rank
+        full = (self.size + count > self.value.shape[1]).nonzero()[:, 0]
+        if len(full):
+            extra = int(count[full].max())
+            slot = self.size.new_full(self.size.shape, -1)
+            slot[full] = torch.arange(len(full), device=row.device)
+            new = slot[row] >= 0
+            values = torch.nn.functional.pad(self.value[full], (0, extra), value=-torch.inf)
+            indices = torch.nn.functional.pad(self.index[full], (0, extra))
+            values[slot[row[new]], place[new]] = value[new]
+            indices[slot[row[new]], place[new]] = index[new]
+            self._shrink(full, values, indices)
+            row, place, value, index = (x[~new] for x in (row, place, value, index))
+            count[full] = 0
+        self.value[row, place] = value
+        self.index[row, place] = index
+        self.size += count
+
+    def _shrink(self, rows: Tensor, value: Tensor, index: Tensor) -> None:
+        """Drop what is below the floor; rows that stay too long are decided exactly."""
+        value, order = value.sort(dim=1, descending=True)
+        index = index.gather(1, order)
+        keep = value >= value[:, self.k - 1 : self.k] - 2 * self.error
+        for i in (keep.sum(1) > 2 * self.k + SLACK // 2).nonzero()[:, 0].split(TILE_QUERIES):
+            exact, index[i, : self.k] = self._exact(rows[i], index[i], keep[i])
+            value[i, : self.k] = exact.float()
+            keep[i, self.k :] = False
+        value.masked_fill_(~keep, -torch.inf)
+        width = self.value.shape[1]
+        self.value[rows], self.index[rows] = value[:, :width], index[:, :width]
+        self.size[rows] = keep.sum(1)
+        self.floor[rows] = value[:, self.k - 1] - 2 * self.error
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        """The exact similarities and the indices of the k nearest, (q, k) each, best first."""
+        keep = self.value >= self.value.topk(self.k).values[:, -1:] - 2 * self.error
+        return self._exact(torch.arange(len(keep), device=keep.device), self.index, keep)
+
+    def _exact(self, rows: Tensor, index: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+        """The k nearest of the kept entries, decided in float64, then by the index."""
+        row, place = keep.nonzero(as_tuple=True)
+        step = max(1, PAIR_VALUES // self.queries.shape[1] << 10 * self.queries.is_cuda)
+        values = [
+            _cosine(self.queries.index_select(0, r), _load(self.train, i, r.device))
+            for r, i in zip(rows[row].split(step), index[row, place].split(step))
+        ]
+        value = torch.full_like(index, -torch.inf, dtype=torch.float64)
+        value[row, place] = torch.cat(values)
+        index, order = index.sort(dim=1)
+        value, best = value.gather(1, order).sort(dim=1, descending=True, stable=True)
+        return value[:, : self.k], index.gather(1, best[:, : self.k])
 
 
 def _check(train, labels, test, ks: Sequence[int], temperatures: Sequence[float]) -> None:

@@ -1,0 +1,80 @@
+"""Time and memory of exact kNN against those of the matrix product alone, in one process.
+
+``python tools/benchmarks/bench_knn.py`` prints the figures of docs/evaluation.md: 10,000 queries
+against 1,000,000 features of 256 dimensions. The product is taken in the tile shapes of a list, the
+fastest counts; contenders alternate and the fastest round of each counts.
+"""
+
+import argparse
+import resource
+import time
+
+import torch
+
+from ttl_mm.evaluation import knn_classify
+
+
+def features(count: int, dim: int, centers: torch.Tensor, spread: float, seed: int):
+    """(count, dim) features around centres, in class order, and their labels."""
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count) % len(centers)
+    x = torch.randn(count, dim, generator=rng)
+    return x.mul_(spread).add_(centers[labels]), labels
+
+
+def product(train: torch.Tensor, test: torch.Tensor, queries: int, samples: int) -> None:
+    """Every product of a query and a training sample, into one reused buffer."""
+    buffer = torch.empty(queries * samples)
+    for x in train.split(samples):
+        for q in test.split(queries):
+            torch.mm(q, x.T, out=buffer[: len(q) * len(x)].view(len(q), len(x)))
+
+
+def seconds(function, *args) -> float:
+    start = time.perf_counter()
+    function(*args)
+    return time.perf_counter() - start
+
+
+def peak_memory() -> float:
+    """Peak resident memory of this process in GB (Linux counts KiB)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--queries', type=int, default=10_000)
+    parser.add_argument('--samples', type=int, default=1_000_000)
+    parser.add_argument('--dim', type=int, default=256)
+    parser.add_argument('--k', type=int, default=20)
+    parser.add_argument('--rounds', type=int, default=2)
+    parser.add_argument('--classes', type=int, default=1000)
+    parser.add_argument('--spread', type=float, default=1.0, help='noise around class centres')
+    args = parser.parse_args()
+
+    centers = torch.randn(args.classes, args.dim, generator=torch.Generator().manual_seed(0))
+    train, labels = features(args.samples, args.dim, centers, args.spread, seed=1)
+    test, _ = features(args.queries, args.dim, centers, args.spread, seed=2)
+    contenders = {
+        'product, tiles of 1024 x 2048': lambda: product(train, test, 1024, 2048),
+        'product, tiles of 8192 x 4096': lambda: product(train, test, 8192, 4096),
+        'kNN': lambda: knn_classify(train, labels, test, k=args.k),
+    }
+    times = {name: [] for name in contenders}
+    memory = {}
+    for _ in range(args.rounds):
+        for name, run in contenders.items():
+            before = peak_memory()
+            times[name].append(seconds(run))
+            memory.setdefault(name, peak_memory() - before)
+    best = {name: min(each) for name, each in times.items()}
+    print(f'{args.queries} queries, {args.samples} x {args.dim} features, k = {args.k},')
+    print(f'{torch.get_num_threads()} threads, best of {args.rounds} alternating rounds')
+    for name, time_ in best.items():
+        print(f'{name:32s} {time_:8.2f} s   extra peak memory {memory[name]:.3f} GB')
+    fastest = min(t for name, t in best.items() if name != 'kNN')
+    print(f'kNN / product: {best["kNN"] / fastest:.3f}')
+
+
+if __name__ == '__main__':
+    main()
