@@ -22,6 +22,8 @@ class EpochBatches:
     def __init__(self, batch_sampler, seed: int) -> None:
         self.batch_sampler = batch_sampler
         self.sampler = getattr(batch_sampler, 'sampler', None)
+        self.batch_size: int | None = getattr(batch_sampler, 'batch_size', None)
+        self.drop_last: bool = getattr(batch_sampler, 'drop_last', False)
         self.seed = seed
         self.epoch = 0
         self._start = 0
@@ -40,7 +42,7 @@ class EpochBatches:
     def __iter__(self) -> Iterator[list[SampleIndex]]:
         start, self._start = self._start, 0
         if start and hasattr(self.sampler, 'seek'):
-            self.sampler.seek(start * self.batch_sampler.batch_size)
+            self.sampler.seek(start * self.batch_size)
             start = 0
         for batch in islice(self.batch_sampler, start, None):
             yield [self._with_draw(index) for index in batch]

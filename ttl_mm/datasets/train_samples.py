@@ -8,7 +8,7 @@ from torch.utils.data import Dataset
 from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.datasets.image_folder import image_fault
 from ttl_mm.datasets.sample_index import SampleIndex
-from ttl_mm.datasets.seeding import seeded_for
+from ttl_mm.datasets.seeding import provide_rng, seeded_for
 from ttl_mm.errors import UserError
 
 MAX_TRIES = 20  # bad images in a row; at a share of one half this is one chance in a million
@@ -39,6 +39,7 @@ class TrainSamples(Dataset):
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
         self.skipped: list[Skipped] = []
+        provide_rng(dataset)
 
     def __getattr__(self, name: str):
         if name.startswith('__') or name == 'dataset':  # asked for while unpickling

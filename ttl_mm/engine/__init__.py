@@ -3,21 +3,37 @@
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.engine.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.gauge_hook import GaugeHook
+from ttl_mm.engine.guards import (
+    BadImagesHook,
+    CollapseHook,
+    FiniteHook,
+    PreemptionHook,
+    PreflightHook,
+    StallHook,
+)
 from ttl_mm.engine.lars import LARS
 from ttl_mm.engine.loop import EpochLoop, IterLoop
 from ttl_mm.engine.precise_bn_hook import PreciseBNHook
+from ttl_mm.engine.progress_hook import ProgressHook
 from ttl_mm.engine.render_hook import RenderPredictionsHook
 from ttl_mm.engine.runner import Runner
 from ttl_mm.engine.target_update_hook import TargetUpdateHook
 
 __all__ = [
     'LARS',
+    'BadImagesHook',
     'CheckpointHook',
+    'CollapseHook',
     'EpochLoop',
+    'FiniteHook',
     'GaugeHook',
     'IterLoop',
     'PreciseBNHook',
+    'PreemptionHook',
+    'PreflightHook',
+    'ProgressHook',
     'RenderPredictionsHook',
     'Runner',
+    'StallHook',
     'TargetUpdateHook',
 ]

@@ -14,8 +14,10 @@ from torch import nn
 
 from ttl_mm.engine.checkpoint_file import newest_valid, read_sealed, sealed_files
 from ttl_mm.engine.control_group import from_first, make_control_group
+from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.load_weights import load_weights, load_whole
 from ttl_mm.engine.resume_check import differences
+from ttl_mm.engine.safe_loading import use_safe_loading
 from ttl_mm.engine.train_state import bare, restore, settings
 from ttl_mm.errors import UserError
 from ttl_mm.registry import RUNNERS
@@ -31,8 +33,16 @@ DEFAULT_HOOKS: dict[str, dict[str, Any]] = {
     'sampler_seed': {'type': 'DistSamplerSeedHook'},
     'logger': {'type': 'LoggerHook', 'interval': 50},
     'param_scheduler': {'type': 'ParamSchedulerHook'},
+    'preflight': {'type': 'ttl_mm.PreflightHook'},
+    'progress': {'type': 'ttl_mm.ProgressHook'},
+    'finite': {'type': 'ttl_mm.FiniteHook'},
+    'collapse': {'type': 'ttl_mm.CollapseHook'},
+    'bad_images': {'type': 'ttl_mm.BadImagesHook'},
+    'stall': {'type': 'ttl_mm.StallHook'},
     'checkpoint': {'type': 'ttl_mm.CheckpointHook', 'interval': 1, 'max_keep_ckpts': 3},
+    'preemption': {'type': 'ttl_mm.PreemptionHook'},  # after the checkpoint
 }
+GRACE = 60  # seconds that a collective waits longer than StallHook, which can name the silent rank
 
 
 @RUNNERS.register_module()
@@ -46,7 +56,11 @@ class Runner(mmengine.runner.Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         """Start the process group (gloo where there is no GPU), and choose what to resume."""
-        timeout = env_cfg.get('dist_cfg', {}).get('timeout')
+        use_safe_loading()
+        dist_cfg = dict(env_cfg.get('dist_cfg', {}))
+        if (timeout := dist_cfg.get('timeout')) is not None:
+            timeout += GRACE
+            env_cfg = {**env_cfg, 'dist_cfg': {**dist_cfg, 'timeout': timeout}}
         if self.distributed and not torch.cuda.is_available() and not is_distributed():
             _init_gloo(self.launcher, timeout)
         super().setup_env(env_cfg)
@@ -108,7 +122,9 @@ class Runner(mmengine.runner.Runner):
                 loop['type'] = 'EpochBasedTrainLoop' if by_epoch else 'IterBasedTrainLoop'
             name = getattr(loop['type'], '__name__', loop['type']).rpartition('.')[2]
             loop['type'] = REPLACED_LOOPS.get(name, loop['type'])
-        return super().build_train_loop(loop)
+        loop = super().build_train_loop(loop)
+        check_iterations(loop.dataloader, get_dist_info()[1])
+        return loop
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
         """The hooks every run has. A config changes their settings, or removes one with None."""

@@ -83,7 +83,7 @@ def settings(runner) -> dict[str, int]:
     loader = runner.train_dataloader
     return {
         'world size': get_dist_info()[1],
-        'batch size per rank': getattr(loader.batch_sampler.batch_sampler, 'batch_size', 0),
+        'batch size per rank': loader.batch_sampler.batch_size or 0,
         'images': len(loader.dataset),
         'iterations per epoch': len(loader),
         'accumulative_counts': getattr(runner.optim_wrapper, '_accumulative_counts', 1),

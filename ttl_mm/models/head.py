@@ -110,9 +110,9 @@ class TruncatedTripletHead(BaseModule):
         if not self._announced:
             print_log(f'{num_negatives} negatives per anchor, deputy: {ranks}', 'current')
             self._announced = True
-        if not self._warned and self._largest_rank() > num_negatives:
+        if not self._warned and self.largest_rank() > num_negatives:
             print_log(
-                f'Only {num_negatives} negatives for a deputy of rank {self._largest_rank()}: '
+                f'Only {num_negatives} negatives for a deputy of rank {self.largest_rank()}: '
                 'clamped to the farthest. Enlarge the batch, or lower k.',
                 'current',
                 logging.WARNING,
@@ -120,7 +120,7 @@ class TruncatedTripletHead(BaseModule):
             self._warned = True
         return ranks
 
-    def _largest_rank(self) -> int:
+    def largest_rank(self) -> int:
         """The rank that the settings ask for, whatever the batch; 1 if they adapt to it."""
         if self.ranks is not None:
             return 1 if isinstance(self.ranks, str) else self.ranks[1]

@@ -1,0 +1,92 @@
+"""No step with a gradient that is not finite."""
+
+import math
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.logging import MessageHub
+from torch import Tensor
+
+from ttl_mm.engine.exit_codes import TrainingStopped
+from ttl_mm.engine.train_state import bare
+from ttl_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class FiniteHook(Hook):
+    """Void a step whose gradient has NaN or infinity; stop, or skip up to ``max_skips`` times.
+
+    The gradient is looked at right before the optimizer uses it. After the all-reduce it is the
+    same on all ranks, so all decide alike. Weights and optimizer state stay as they were; when
+    skipping, so do the buffers (BatchNorm would keep a NaN forever).
+
+    Args:
+        max_skips: Bad iterations to put up with in the whole run.
+    """
+
+    priority = 'HIGH'
+
+    def __init__(self, max_skips: int = 0) -> None:
+        self.max_skips = max_skips
+        self.skips = 0
+        self._voided = False
+        self._handles: list = []
+
+    def state_dict(self) -> dict:
+        return {'skips': self.skips}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.skips = state['skips']
+
+    def before_train(self, runner) -> None:
+        wrapper = runner.optim_wrapper
+        wrappers = list(wrapper.values()) if hasattr(wrapper, 'values') else [wrapper]
+        self._handles = [
+            one.optimizer.register_step_pre_hook(self._before_step) for one in wrappers
+        ]
+        self._buffers: list[Tensor] = []
+        if self.max_skips:
+            self._buffers = list(bare(runner.model).buffers())
+            self._good = [buffer.clone() for buffer in self._buffers]
+
+    def after_train(self, runner) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _before_step(self, optimizer, args, kwargs) -> None:
+        parameters = [p for group in optimizer.param_groups for p in group['params']]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        if all_finite(gradients):
+            return
+        self._voided = True
+        for parameter in parameters:
+            parameter.grad = None  # the optimizer passes over it
+
+    def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
+        loss = float((outputs or {}).get('loss', 0.0))
+        voided, self._voided = self._voided, False
+        if not voided and math.isfinite(loss):
+            for good, buffer in zip(self._good if self._buffers else (), self._buffers):
+                good.copy_(buffer)
+            return
+        self.skips += 1
+        what = f'loss {loss}' if not math.isfinite(loss) else 'a gradient that is not finite'
+        if self.skips > self.max_skips:
+            raise TrainingStopped(
+                f'{what} at iteration {runner.iter + 1}; no step was made with it and nothing is '
+                'saved. Resume with a smaller learning rate, or put up with N such iterations: '
+                '--cfg-options +default_hooks.finite.max_skips=N'
+            )
+        for good, buffer in zip(self._good, self._buffers):
+            buffer.copy_(good)
+        runner.logger.warning(
+            f'{what} at iteration {runner.iter + 1}: skipped ({self.skips} of {self.max_skips})'
+        )
+        MessageHub.get_current_instance().update_info('skipped_steps', self.skips)
+
+
+def all_finite(tensors: list[Tensor]) -> bool:
+    """Whether every value is finite: one pass over the data, one wait for the device."""
+    if not tensors:
+        return True
+    return bool(torch.stack(torch._foreach_norm(tensors)).sum().isfinite())

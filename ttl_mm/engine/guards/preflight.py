@@ -1,0 +1,24 @@
+"""Everything that can be known to go wrong before the first step."""
+
+from mmengine.dist import get_world_size
+from mmengine.hooks import Hook
+from mmpretrain.models import BaseSelfSupervisor
+
+from ttl_mm.engine.guards import accumulation, data_size, negatives
+from ttl_mm.engine.train_state import bare
+from ttl_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class PreflightHook(Hook):
+    """Run the checks that need the model. That there are any data is checked with the loop."""
+
+    priority = 'VERY_HIGH'
+
+    def before_run(self, runner) -> None:
+        if not hasattr(runner._train_loop, 'dataloader'):
+            return  # a test run, whose loop is None or still a config
+        if isinstance(bare(runner.model), BaseSelfSupervisor):
+            data_size.check_last_batch(runner.train_dataloader, get_world_size())
+        accumulation.check(runner)
+        negatives.check(runner)
