@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ttl_mm.datasets.reid_names import JUNK
 from ttl_mm.errors import UserError
 
-JUNK = -1  # the identity of images that count neither way
 RANKS = (1, 5, 10)
 SCORE_BYTES = 3 << 28  # 768 MB of scores at once
 CHUNK_ROWS = 16384  # gallery rows converted, or moved to the device, at once
