@@ -1,8 +1,8 @@
-"""``ttl zoo``: list, fetch and verify published checkpoints."""
+"""``ttl zoo``: list, fetch, verify and make published checkpoints."""
 
 import sys
 
-HELP = 'list, fetch and verify published checkpoints'
+HELP = 'list, fetch, verify and make published checkpoints'
 
 
 def add_arguments(parser):
@@ -18,6 +18,16 @@ def add_arguments(parser):
         action='store_true',
         help='fetch a file that has no published hash, and pin the hash it then has',
     )
+    publish = actions.add_parser('publish', help='make a file for the zoo out of a checkpoint')
+    publish.add_argument('checkpoint')
+    publish.add_argument('--name', required=True)
+    publish.add_argument('--out', default='.', metavar='FOLDER')
+    publish.add_argument('--kind', default='backbone', choices=('backbone', 'networks'))
+    publish.add_argument('--half', action='store_true', help='store float16')
+    publish.add_argument('--safetensors', action='store_true', help='instead of .pth')
+    publish.add_argument('--about', default='', help='one line: what was trained on what')
+    publish.add_argument('--licence', default='Apache-2.0')
+    publish.add_argument('--config', help='path of the config in the repository')
     verify = actions.add_parser('verify', help='check the cache; exits 1 if a file is damaged')
     verify.add_argument('names', nargs='*', metavar='NAME', help='default: all that are there')
 
@@ -28,7 +38,8 @@ def run(args) -> int:
     from ttl_mm.zoo.cache import cache_folder
 
     args.cache = Path(args.cache) if args.cache else cache_folder()
-    return {'list': _list, 'get': _get, 'verify': _verify}[args.action](args)
+    actions = {'list': _list, 'get': _get, 'verify': _verify, 'publish': _publish}
+    return actions[args.action](args)
 
 
 def _list(args) -> int:
@@ -81,6 +92,25 @@ def _verify(args) -> int:
     if bad:
         print('`ttl zoo get NAME` replaces a damaged file and fetches a missing one.')
     return 1 if bad else 0
+
+
+def _publish(args) -> int:
+    from ttl_mm.zoo.publish import publish
+
+    path, entry = publish(
+        args.checkpoint,
+        args.name,
+        args.out,
+        kind=args.kind,
+        half=args.half,
+        suffix='.safetensors' if args.safetensors else '.pth',
+        about=args.about,
+        licence=args.licence,
+        config=args.config,
+    )
+    print(f'{path}  ({entry["size"]} bytes, sha256 {entry["sha256"]})')
+    print(f'manifest entry: {path.with_suffix(".json")}')
+    return 0
 
 
 def _progress(name: str):

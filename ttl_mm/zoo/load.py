@@ -34,7 +34,7 @@ def load_backbone_state(
     where, content = 'the checkpoint', source
     if isinstance(source, (str, Path)):
         where, content = str(source), read_checkpoint(resolve(source))
-    state = _tensors(content)
+    state = tensors_of(content)
     if prefix is None:
         state = _house_names(state)
         prefix = _find_prefix(state, where)
@@ -44,7 +44,7 @@ def load_backbone_state(
         kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
         if not kept:
             raise UserError(f'{where} has no tensor below {prefix!r}; it has {_some(state)}.')
-    _check_tensors(kept, where)
+    refuse_bad_tensors(kept, where)
     return {name: tensor.detach().contiguous() for name, tensor in kept.items()}
 
 
@@ -55,11 +55,11 @@ def resolve(source: str | Path) -> Path:
     return fetch(find_entry(str(source).removeprefix(SCHEME)))
 
 
-def _tensors(content: Mapping[str, Any]) -> dict[str, Tensor]:
+def tensors_of(content: Mapping[str, Any]) -> dict[str, Tensor]:
     """The flat dict of tensors inside a checkpoint, without DataParallel's ``module.``."""
     for key in _CONTAINERS:
         if isinstance(content.get(key), Mapping):
-            return _tensors(content[key])
+            return tensors_of(content[key])
     state = {n: t for n, t in content.items() if isinstance(n, str) and isinstance(t, Tensor)}
     wrapper = layouts.unwrap(state)
     return {name.removeprefix(wrapper): tensor for name, tensor in state.items()}
@@ -87,7 +87,7 @@ def _find_prefix(state: Mapping[str, Tensor], where: str) -> str:
     raise UserError(f'{where} holds no ResNet backbone: its tensors are {_some(state)}.')
 
 
-def _check_tensors(state: Mapping[str, Tensor], where: str) -> None:
+def refuse_bad_tensors(state: Mapping[str, Tensor], where: str) -> None:
     """Refuse views that claim more than is stored, and values that are not finite."""
     for name, tensor in state.items():
         if tensor.layout != torch.strided or tensor.is_quantized:

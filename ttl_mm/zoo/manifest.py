@@ -21,7 +21,7 @@ KINDS = {
     'networks': 'all networks without optimizer: to start another pre-training from',
     'resumable': 'a training state: to continue the same run exactly',
 }
-_NAME = re.compile(r'[a-z0-9][a-z0-9_.-]*')
+NAME = re.compile(r'[a-z0-9][a-z0-9_.-]*')
 _FILE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*\.(pth|safetensors)')
 _SHA256 = re.compile(r'[0-9a-f]{64}')
 
@@ -53,7 +53,7 @@ class Entry:
         """Refuse what could leave the cache folder or escape the checks."""
         hashed = self.sha256 is not None
         rules = {
-            f'its name {self.name!r} is not plain': _NAME.fullmatch(self.name),
+            f'its name {self.name!r} is not plain': NAME.fullmatch(self.name),
             f'its file name {self.file!r} is not plain': _FILE.fullmatch(self.file),
             f'its kind {self.kind!r} is none of {", ".join(KINDS)}': self.kind in KINDS,
             f'its sha256 {self.sha256!r} is none': not hashed or _SHA256.fullmatch(self.sha256),
