@@ -98,9 +98,9 @@ def norms_do_not_decay(cfg: Config) -> None:  # 7
 
 
 def norms_are_measured_at_the_end(cfg: Config) -> None:  # 7
-    hooks = {hook.type: hook for hook in cfg.custom_hooks}
-    assert hooks['ttl_mm.PreciseBNHook'].iterations == 200
-    assert HOOKS.get('ttl_mm.PreciseBNHook') is not None
+    hook = cfg.default_hooks.precise_bn
+    assert hook.iterations == 200
+    assert HOOKS.get(hook.type).__name__ == 'PreciseBNHook'
 
 
 def anchors_may_cross_the_border(cfg: Config) -> None:  # 7
@@ -163,7 +163,7 @@ DEFECTS = {
         type='mmdet.VOCMetric', metric='mAP'
     ),
     norms_do_not_decay: lambda c: c.optim_wrapper.paramwise_cfg.update(norm_decay_mult=1.0),
-    norms_are_measured_at_the_end: lambda c: c.custom_hooks[0].update(iterations=0),
+    norms_are_measured_at_the_end: lambda c: c.default_hooks.pop('precise_bn'),
     anchors_may_cross_the_border: lambda c: c.model.train_cfg.rpn.update(allowed_border=0),
     scales_are_the_recipes: lambda c: next(
         step for step in _voc_part(c).pipeline if step.type == 'RandomChoiceResize'

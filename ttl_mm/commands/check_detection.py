@@ -18,17 +18,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Print what was found; raise if training would fail or start from other weights."""
-    from mmengine.config import Config, DictAction
+    from mmengine.config import DictAction
     from mmengine.logging import MMLogger
 
     import ttl_mm.detection  # noqa: F401 says so if the compiled ops are missing
     from ttl_mm.datasets.detection_checks import check_config
+    from ttl_mm.engine.config_check import read_config
 
     MMLogger.get_instance('check_detection', log_level='ERROR')  # not a line for each tensor
     options = ArgumentParser()
     options.add_argument('options', nargs='*', action=DictAction)
-    cfg = Config.fromfile(args.config)
-    cfg.merge_from_dict(options.parse_args(args.cfg_options).options or {})
+    cfg = read_config(args.config, options.parse_args(args.cfg_options).options)
     reports = check_config(cfg)
     print(*reports, sep='\n')
     if not all(report.usable for report in reports):
@@ -42,13 +42,12 @@ def check_start(cfg, checkpoint: str) -> None:
     from mmdet.registry import MODELS
     from mmengine.registry import init_default_scope
 
-    from ttl_mm.models.pretrained_init import equal_tensors
-    from ttl_mm.zoo.load import load_backbone_state
+    from ttl_mm.models.pretrained_init import equal_tensors, start_state
 
     init_default_scope('mmdet')
     model = MODELS.build(cfg.model)
     model.init_weights()
-    state = load_backbone_state(checkpoint)
+    state = start_state(checkpoint)
     found = {
         'backbone': equal_tensors(model.backbone, state),
         'res5': equal_tensors(model.roi_head.shared_head.layer4, state, 'layer4.'),

@@ -29,6 +29,7 @@ class EpochSampler(Sampler[SampleIndex]):
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
+        self.dataset = dataset  # mmdet's AspectRatioBatchSampler asks its sampler for image sizes
         self.size = len(dataset)
         if self.size == 0:
             raise UserError(

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader
 
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_samples import Collate, TrainSamples
@@ -15,8 +15,9 @@ from ttl_mm.datasets.train_samples import Collate, TrainSamples
 class EpochBatches:
     """The batches of indices of one epoch, from any of them on.
 
-    Wraps any batch sampler. A sampler that can :meth:`seek` is sent to the place; of any other the
-    indices before it are drawn and dropped, which reads no data.
+    Wraps any batch sampler. A sampler that can :meth:`seek` is sent to the place, if its batches
+    are simply cut from it; of any other the indices before it are drawn and dropped, which reads
+    no data.
     """
 
     def __init__(self, batch_sampler, seed: int) -> None:
@@ -43,6 +44,9 @@ class EpochBatches:
         start, self._start = self._start, 0
         if start and hasattr(self.sampler, 'seek'):
             self.sampler.seek(start * self.batch_size)
+        plain = type(self.batch_sampler) is BatchSampler  # not one that groups by aspect ratio
+        if start and plain and hasattr(self.sampler, 'seek'):
+            self.sampler.seek(start * self.batch_sampler.batch_size)
             start = 0
         for batch in islice(self.batch_sampler, start, None):
             yield [self._with_draw(index) for index in batch]
@@ -85,3 +89,6 @@ def _start_worker(init: Callable[[int], None] | None, worker: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     if init is not None:
         init(worker)
+
+
+__all__ = []

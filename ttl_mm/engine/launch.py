@@ -1,4 +1,4 @@
-"""From a config file to a trained model: what ``tools/train.py`` and ``ttl train`` do."""
+"""From a config file to a trained or tested model: what ``tools/*.py`` and ``ttl train`` do."""
 
 import logging
 import os
@@ -41,17 +41,49 @@ def train(
         tracker: 'wandb' or 'mlflow', beside TensorBoard.
         cfg_options: Changes to the config, such as ``{'train_cfg.max_epochs': 20}``.
     """
-    cfg = read_config(config, cfg_options)
-    cfg.launcher = launcher
-    cfg.work_dir = work_dir or cfg.get('work_dir') or str(Path('work_dirs') / Path(config).stem)
+    cfg = _read(config, work_dir, launcher, cfg_options)
     if resume is not None:
         cfg.resume = True
         cfg.load_from = None if resume == 'auto' else resume
     _choose_precision(cfg, amp)
     if tracker is not None:
         _add_tracker(cfg, tracker)
-    cfg.setdefault('runner_type', 'ttl_mm.Runner')
     RUNNERS.build(cfg).train()
+
+
+def evaluate(
+    config: str,
+    weights: str,
+    work_dir: str | None = None,
+    launcher: str = 'none',
+    cfg_options: Mapping[str, Any] | None = None,
+) -> dict[str, float]:
+    """Test a trained model by the test set and the evaluator of a config.
+
+    Args:
+        config: The config that it was trained by.
+        weights: Its checkpoint.
+        work_dir: Where logs go; ``work_dirs/<config name>`` by default.
+        launcher: 'none', 'pytorch' or 'slurm'.
+        cfg_options: Changes to the config.
+    """
+    cfg = _read(config, work_dir, launcher, cfg_options)
+    if not cfg.get('test_evaluator'):
+        raise UserError(f'{config} has no test_evaluator: take a config with a test set.')
+    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper', 'param_scheduler'):
+        cfg[key] = None
+    cfg.load_from, cfg.resume = weights, False
+    return RUNNERS.build(cfg).test()
+
+
+def _read(
+    config: str, work_dir: str | None, launcher: str, cfg_options: Mapping[str, Any] | None
+) -> Config:
+    cfg = read_config(config, cfg_options)
+    cfg.launcher = launcher
+    cfg.work_dir = work_dir or cfg.get('work_dir') or str(Path('work_dirs') / Path(config).stem)
+    cfg.setdefault('runner_type', 'ttl_mm.Runner')
+    return cfg
 
 
 def _choose_precision(cfg: Config, amp: bool) -> None:

@@ -11,6 +11,7 @@ from mmengine.model import is_model_wrapper
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ttl_mm.datasets.train_samples import Batch
 from ttl_mm.registry import HOOKS
 
 
@@ -76,5 +77,7 @@ def _cumulative(layers: list[_BatchNorm]) -> Iterator[None]:
 
 
 def _endless(loader: Iterable) -> Iterator:
+    """Batches over and over; out of their wrapping, if the loader is one of ours."""
     while True:
-        yield from loader
+        for batch in loader:
+            yield batch.data if isinstance(batch, Batch) else batch

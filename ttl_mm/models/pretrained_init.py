@@ -9,18 +9,19 @@ from torch import Tensor, nn
 from ttl_mm.errors import UserError
 from ttl_mm.registry import WEIGHT_INITIALIZERS
 from ttl_mm.zoo.load import load_backbone_state, load_into
+from ttl_mm.zoo.models import SCHEME, load_from_zoo
 
 
 @WEIGHT_INITIALIZERS.register_module()
 class PretrainedBackbone:
     """``init_cfg`` of a ResNet, or of some of its stages under their usual names.
 
-    Every tensor must come from the checkpoint, in any layout that
-    :func:`ttl_mm.zoo.load.load_backbone_state` reads. mmengine's ``Pretrained`` accepts a file
-    that matches nothing. Stages that only the checkpoint has are left out.
+    Every tensor must come from the checkpoint, where mmengine's ``Pretrained`` accepts one that
+    matches nothing. Stages that only the checkpoint has are left out.
 
     Args:
-        checkpoint: The file.
+        checkpoint: A file in any layout that :func:`ttl_mm.zoo.load.load_backbone_state` reads, or
+            ``ttl_mm://name`` for one of the zoo.
         fresh: Prefixes of tensors that have no counterpart in pre-training and keep their values.
     """
 
@@ -36,7 +37,7 @@ class PretrainedBackbone:
                 'projects/detection/run.sh does, or choose a config that ends in _random.'
             )
         parts = {name for name, _ in module.named_children()}
-        state = load_backbone_state(self.checkpoint)
+        state = start_state(self.checkpoint)
         state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
         kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
         load_into(module, state | kept)
@@ -48,6 +49,13 @@ class PretrainedBackbone:
             f'{self.checkpoint}{fresh}',
             logger='current',
         )
+
+
+def start_state(checkpoint: str) -> dict[str, Tensor]:
+    """The backbone's tensors from a file or from the zoo."""
+    return load_backbone_state(
+        load_from_zoo(checkpoint) if checkpoint.startswith(SCHEME) else checkpoint
+    )
 
 
 def equal_tensors(

@@ -51,4 +51,4 @@ param_scheduler = [
     dict(type='CosineAnnealingLR', by_epoch=False, begin=0, end=max_iters, T_max=max_iters),
 ]
 train_cfg = dict(max_iters=max_iters, val_interval=4_000)
-default_hooks = dict(checkpoint=dict(interval=2_000, max_keep_ckpts=2))
+default_hooks = dict(checkpoint=dict(interval=2_000, max_keep_ckpts=2), **_base_.hooks)

@@ -37,5 +37,7 @@ param_scheduler = [
     dict(type='CosineAnnealingLR', by_epoch=False, begin=0, end=max_iters, T_max=max_iters),
 ]
 train_cfg = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=max_iters, val_interval=30_000)
-default_hooks = dict(checkpoint=dict(by_epoch=False, interval=5_000, max_keep_ckpts=2))
+default_hooks = dict(
+    checkpoint=dict(by_epoch=False, interval=5_000, max_keep_ckpts=2), **_base_.hooks
+)
 log_processor = dict(by_epoch=False)

@@ -32,7 +32,7 @@ sgd = dict(
     paramwise_cfg=dict(norm_decay_mult=0.0),
 )
 
-custom_hooks = [
-    dict(type='ttl_mm.PreciseBNHook', iterations=200),
-    dict(type='ttl_mm.RenderPredictionsHook', images=8),
-]
+hooks = dict(
+    precise_bn=dict(type='ttl_mm.PreciseBNHook', iterations=200),
+    render=dict(type='ttl_mm.RenderPredictionsHook', images=8, score=0.3),
+)

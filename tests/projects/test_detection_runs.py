@@ -1,0 +1,155 @@
+"""Both detectors on generated images: train, save, resume, test, and all their figures.
+
+The configs are the shipped ones; only sizes differ: a ResNet-18, small images, few proposals.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import ttl_mm.detection  # noqa: F401 registers what the configs name
+from tests.detection_data import write_coco, write_voc
+from ttl_mm.engine import launch
+from ttl_mm.engine.config_check import read_config
+from ttl_mm.errors import UserError
+from ttl_mm.zoo.load import load_backbone_state
+
+CONFIGS = Path(__file__).parents[2] / 'projects' / 'detection' / 'configs'
+COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
+
+
+@pytest.fixture(scope='module')
+def checkpoint(tmp_path_factory) -> Path:
+    """A pre-training checkpoint of a ResNet-18 with statistics that are not the default."""
+    from mmpretrain.models import ResNet
+
+    torch.manual_seed(0)
+    backbone = ResNet(18)
+    for tensor in backbone.state_dict().values():
+        if tensor.is_floating_point() and tensor.ndim == 1:
+            tensor.uniform_(0.5, 1.5)
+    path = tmp_path_factory.mktemp('pretrained') / 'epoch_1.pth'
+    state = {f'backbone.{name}': value for name, value in backbone.state_dict().items()}
+    torch.save(dict(state_dict=state), path)
+    return path
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory) -> Path:
+    from mmdet.datasets import CocoDataset, VOCDataset
+
+    root = tmp_path_factory.mktemp('data')
+    write_coco(root, 4, 2, CocoDataset.METAINFO['classes'])
+    write_voc(root, 2, 2, VOCDataset.METAINFO['classes'], years=('VOC2007', 'VOC2012'))
+    return root
+
+
+def small(name: str, data: Path, checkpoint: Path, monkeypatch) -> tuple[str, dict]:
+    """A shipped config, and the options that bring it to a size for a CPU."""
+    monkeypatch.setenv('COCO_ROOT', str(data / 'coco'))
+    monkeypatch.setenv('VOC_ROOT', str(data / 'VOCdevkit'))
+    options = {
+        'model.backbone.depth': 18,
+        'model.backbone.init_cfg.checkpoint': str(checkpoint),
+        'model.rpn_head.in_channels': 256,
+        'model.rpn_head.feat_channels': 16,
+        'model.roi_head.shared_head.depth': 18,
+        'model.roi_head.shared_head.init_cfg.checkpoint': str(checkpoint),
+        'model.roi_head.bbox_roi_extractor.out_channels': 256,
+        'model.roi_head.bbox_head.in_channels': 512,
+        'model.train_cfg.rpn_proposal.max_per_img': 32,
+        'model.train_cfg.rcnn.sampler.num': 16,
+        'model.test_cfg.rpn.max_per_img': 32,
+        'model.test_cfg.rcnn.score_thr': 0.0,
+        'model.test_cfg.rcnn.max_per_img': 10,
+        'train_cfg.max_iters': 2,
+        'train_cfg.val_interval': 2,
+        'default_hooks.checkpoint.interval': 1,
+        'default_hooks.logger.interval': 1,
+        'default_hooks.precise_bn.iterations': 2,
+        'default_hooks.render.images': 1,
+        'default_hooks.render.score': 0.0,
+    }
+    for loader in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+        options |= {f'{loader}.num_workers': 0, f'{loader}.persistent_workers': False}
+    for loader in ('val_dataloader', 'test_dataloader'):
+        options[f'{loader}.dataset.pipeline.1.scale'] = (120, 96)
+    scales = [(120, 96), (120, 112)]
+    if 'mask' in name:
+        options['model.roi_head.mask_head.in_channels'] = 512
+        options['model.roi_head.mask_head.conv_out_channels'] = 16
+        options['train_dataloader.dataset.pipeline.2.scales'] = scales
+    else:
+        for part in (0, 1):
+            options[f'train_dataloader.dataset.datasets.{part}.pipeline.3.scales'] = scales
+    return str(CONFIGS / f'{name}.py'), options
+
+
+def logged(work_dir: Path, key: str) -> list[float]:
+    lines = [
+        json.loads(line)
+        for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
+        for line in path.read_text().splitlines()
+    ]
+    return [line[key] for line in lines if key in line]
+
+
+@pytest.mark.parametrize('name', [COCO, f'{VOC}_moco'])
+def test_train_save_resume_test(name, data, checkpoint, tmp_path, monkeypatch) -> None:
+    config, options = small(name, data, checkpoint, monkeypatch)
+    options['visualizer.name'] = tmp_path.name  # visualizers of one name share a folder
+    work_dir = str(tmp_path)
+    launch.train(config, work_dir, cfg_options=options)
+    launch.train(config, work_dir, 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
+    assert len(logged(tmp_path, 'loss_rpn_cls')) == 3  # none repeated, none left out
+
+    figures = launch.evaluate(config, str(tmp_path / 'iter_3.pth'), work_dir, cfg_options=options)
+    if 'mask' in name:
+        expected = {f'coco/{kind}_mAP{t}' for kind in ('bbox', 'segm') for t in ('', '_50', '_75')}
+        assert any(key.endswith('_precision') for key in figures)  # per class
+    else:
+        expected = {f'voc/{p}AP{t}' for p in ('', 'coco101_') for t in ('', '50', '75')}
+    assert expected <= figures.keys()
+    assert len(list((tmp_path / 'rendered').iterdir())) == 1
+
+
+def test_every_tensor_starts_from_the_checkpoint(data, checkpoint, monkeypatch) -> None:
+    from mmdet.registry import MODELS
+
+    cfg = read_config(*small(VOC, data, checkpoint, monkeypatch))
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    state = load_backbone_state(checkpoint)
+    own = {n: t for n, t in model.backbone.state_dict().items()}
+    own |= {n: t for n, t in model.roi_head.shared_head.layer4.state_dict(prefix='layer4.').items()}
+    assert own.keys() == state.keys()
+    assert all(torch.equal(own[name], state[name]) for name in state)
+    extra = model.roi_head.shared_head.norm
+    assert (extra.weight == 1).all()
+    assert (extra.bias == 0).all()
+
+
+def test_config_without_a_checkpoint_says_what_to_do(data, monkeypatch) -> None:
+    from mmdet.registry import MODELS
+
+    cfg = read_config(*small(VOC, data, Path('x'), monkeypatch))
+    cfg.model.backbone.init_cfg.checkpoint = None
+    with pytest.raises(UserError, match=r'name the pre-training checkpoint.*run\.sh.*_random'):
+        MODELS.build(cfg.model).init_weights()
+
+
+def test_parts_of_voc_become_one_dataset_with_difficult_objects(
+    data, checkpoint, monkeypatch
+) -> None:
+    """Without ignore_keys, metainfo would be a list; without our transform, half the objects go."""
+    from mmdet.registry import DATASETS
+
+    cfg = read_config(*small(VOC, data, checkpoint, monkeypatch))
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    assert len(dataset.metainfo['classes']) == 20
+    assert len(dataset) == 4
+    sample = dataset[0]['data_samples']
+    assert len(sample.gt_instances) == 2  # one of them is difficult
+    assert len(sample.ignored_instances) == 0
