@@ -19,7 +19,7 @@ from ttl_mm.analysis import (
 from ttl_mm.engine import GaugeHook, Runner
 from ttl_mm.errors import UserError
 
-DIGITS = Path(__file__).parents[2] / 'configs' / 'ttl_smooth_r18_digits_1xb64_30e.py'
+DIGITS = Path(__file__).parents[2] / 'configs' / 'ttl_smooth_r18_digits_1xb32_50e.py'
 HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
 COLLAPSE = {'gauge/std', 'gauge/effective_rank'}
 CLUSTERING = {'gauge/class_divergence', 'gauge/pr_omega_a', 'gauge/pr_omega_b'}

@@ -13,7 +13,7 @@ view = [
 ]
 
 train_dataloader = dict(
-    batch_size=64,
+    batch_size=32,
     num_workers=0,
     drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
