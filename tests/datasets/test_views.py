@@ -13,6 +13,7 @@ from PIL import Image
 from tests.datasets.images import encode, natural
 from ttl_mm.datasets import RandomViews
 from ttl_mm.datasets.decode import BadImageError, decode_image
+from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams
 from ttl_mm.datasets.views import common_divisor, render, resized_crop, snap
 from ttl_mm.errors import UserError
@@ -123,6 +124,14 @@ def test_the_generator_decides_everything():
         assert not torch.equal(view, different)
 
 
+def test_a_sample_index_brings_its_generator():
+    transform = RandomViews(TWO_VIEWS)
+    index = SampleIndex(3, epoch=2, seed=1)
+    by_index = transform({'img_path': str(PHOTO), 'sample_idx': index})['img']
+    by_rng = transform({'img_path': str(PHOTO), 'rng': index.rng()})['img']
+    assert all(torch.equal(a, b) for a, b in zip(by_index, by_rng))
+
+
 def test_a_decoded_image_gives_the_views_of_its_file(tmp_path):
     path = tmp_path / 'image.png'
     path.write_bytes(encode(natural(), 'PNG'))
@@ -164,7 +173,7 @@ def test_bad_files_and_missing_generators_are_named(tmp_path):
     with pytest.raises(BadImageError, match='max_pixels=1000'):
         transform(sample(PHOTO))
     with pytest.raises(UserError, match='no generator'):
-        transform({'img_path': str(PHOTO)})
+        transform({'img_path': str(PHOTO), 'sample_idx': 3})
     with pytest.raises(UserError, match='at least one view'):
         RandomViews([])
     with pytest.raises(TypeError, match='colour'):

@@ -10,6 +10,7 @@ from mmcv.transforms import BaseTransform
 
 from ttl_mm.datasets import colour
 from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, open_image
+from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
 from ttl_mm.errors import UserError
 from ttl_mm.registry import TRANSFORMS
@@ -26,7 +27,8 @@ class RandomViews(BaseTransform):
     All parameters are drawn before the image is decoded, from the sample's own generator alone;
     a large JPEG is decoded at the smallest scale that no crop would notice.
 
-    Required keys: ``rng``, and ``img`` (uint8, BGR or greyscale) or else ``img_path``.
+    Required keys: ``rng`` (or a ``sample_idx`` that knows it, as in any dataset of mmengine when
+    our loop trains), and ``img`` (uint8, BGR or greyscale) or else ``img_path``.
     Sets ``img``, a list of uint8 (3, H, W) BGR tensors: one per view, ready for ``PackInputs``,
     ``default_collate`` and ``SelfSupDataPreprocessor``.
 
@@ -43,16 +45,11 @@ class RandomViews(BaseTransform):
         self.max_pixels = max_pixels
 
     def transform(self, results: dict) -> dict:
-        if 'rng' not in results:
-            raise UserError(
-                'RandomViews found no generator in the sample: use a dataset of ttl_mm '
-                "(type='ttl_mm.ImageFolder'), which derives it from seed, epoch and index"
-            )
         if 'img' in results:
             file = DecodedFile(as_bgr(results['img']))
         else:
             file = open_image(results['img_path'], self.max_pixels)
-        height, width, rng = file.height, file.width, results['rng']
+        height, width, rng = file.height, file.width, generator_of(results)
         draws = [draw_view(view, height, width, rng) for view in self.views]
         divisor = common_divisor(draws, file.divisors)
         image = file.decode(divisor)
@@ -62,6 +59,18 @@ class RandomViews(BaseTransform):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(views={self.views}, max_pixels={self.max_pixels})'
+
+
+def generator_of(results: dict) -> np.random.Generator:
+    """The generator of this sample in this epoch."""
+    if 'rng' in results:
+        return results['rng']
+    if isinstance(results.get('sample_idx'), SampleIndex):
+        return results['sample_idx'].rng()
+    raise UserError(
+        'RandomViews found no generator in the sample: train with runner_type="ttl_mm.Runner" or '
+        'use type="ttl_mm.ImageFolder", which derive it from seed, epoch and index'
+    )
 
 
 def as_bgr(image: np.ndarray) -> np.ndarray:

@@ -1,0 +1,291 @@
+"""Images per second per core: stock mmpretrain, torchvision v2 on PIL, and RandomViews.
+
+    python tools/benchmarks/bench_data.py --data data/imagenette_mini/train
+    python tools/benchmarks/bench_data.py                    # generated 500 x 375 JPEGs
+
+All contenders read the same files in one process and take turns; the best round of each counts.
+Exits with 1 if ours is below 4x the stock pipeline or 2x torchvision.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest import mock
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+import cv2
+import numpy as np
+import torch
+from mmcv.transforms import BaseTransform, Compose
+from mmengine.config import Config
+from mmengine.dataset import default_collate
+from mmengine.registry import init_default_scope
+from mmpretrain.datasets import PackInputs
+from mmpretrain.models import SelfSupDataPreprocessor
+from PIL import Image, ImageFilter
+from torch.utils.data import DataLoader
+from torchvision.transforms import v2
+
+from ttl_mm.datasets import EpochSampler, ImageFolder, RandomViews, colour, views
+from ttl_mm.datasets.decode import JpegFile
+from ttl_mm.datasets.train_loader import train_loader
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDED = {'stock': 4.0, 'torchvision': 2.0}
+
+
+def stock_pipeline(size: int) -> Compose:
+    """The pipeline of the config that keeps mmpretrain's own transforms."""
+    config = Config.fromfile(ROOT / 'configs/_base_/datasets/imagenet_stock.py')
+    pipeline = config.train_dataloader.dataset.pipeline
+    for view in pipeline[1].transforms:
+        view[0].scale = size
+    return Compose(pipeline)
+
+
+class OnPillow(BaseTransform):
+    """torchvision v2 on PIL images; the blur is Pillow's, which is faster than v2.GaussianBlur."""
+
+    def __init__(self, size: int):
+        def steps(blur: float, solarize: float) -> list:
+            return [
+                v2.RandomResizedCrop(size, interpolation=v2.InterpolationMode.BICUBIC),
+                v2.RandomHorizontalFlip(),
+                v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8),
+                v2.RandomGrayscale(0.2),
+                v2.RandomApply([PillowBlur()], p=blur),
+                v2.RandomSolarize(128, p=solarize),
+                v2.PILToTensor(),
+            ]
+
+        self.views = [steps(1.0, 0.0), steps(0.1, 0.2)]
+
+    def transform(self, results: dict) -> dict:
+        image = load_pillow(results['img_path'])
+        results['img'] = []
+        for steps in self.views:
+            view = image
+            for step in steps:
+                view = step(view)
+            results['img'].append(view)
+        return results
+
+
+class PillowBlur(torch.nn.Module):
+    def forward(self, image: Image.Image) -> Image.Image:
+        return image.filter(ImageFilter.GaussianBlur(float(torch.empty(1).uniform_(0.1, 2.0))))
+
+
+def load_pillow(path: str) -> Image.Image:
+    return Image.open(path).convert('RGB')
+
+
+def pipelines(size: int) -> dict[str, Compose]:
+    ours = RandomViews([dict(size=size), dict(size=size, blur=0.1, solarize=0.2)])
+    return {
+        'stock': stock_pipeline(size),
+        'torchvision': Compose([OnPillow(size), PackInputs()]),
+        'ours': Compose([ours, PackInputs()]),
+    }
+
+
+@contextmanager
+def step_times(name: str, pipeline: Compose):
+    """Yield a dict that collects the seconds of each step while the context is open."""
+    seconds = defaultdict(float)
+
+    def timed(step: str, function):
+        def run(*args, **kwargs):
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                seconds[step] += time.perf_counter() - start
+
+        return run
+
+    with ExitStack() as stack:
+
+        def watch(step: str, owner, attribute: str):
+            wrapped = timed(step, getattr(owner, attribute))
+            stack.enter_context(mock.patch.object(owner, attribute, wrapped))
+
+        watch('pack', pipeline.transforms[-1], 'transform')
+        if name == 'stock':
+            watch('decode', pipeline.transforms[0], 'transform')
+            for view in pipeline.transforms[1].pipelines:
+                for step in view.transforms:
+                    watch(type(step).__name__, step, 'transform')
+        elif name == 'torchvision':
+            watch('decode', sys.modules[__name__], 'load_pillow')
+            for view in pipeline.transforms[0].views:
+                for step in view:
+                    inner = getattr(step, 'transforms', [step])[0]
+                    watch(type(inner).__name__, step, 'forward')
+        else:
+            watch('decode', views, 'open_image')
+            watch('decode', JpegFile, 'decode')
+            watch('draw', views, 'draw_view')
+            watch('crop + resize', views, 'resized_crop')
+            watch('grey', colour, 'to_grey')
+            watch('blur', colour, 'gaussian_blur')
+            watch('solarise', colour, 'solarize')
+            watch('to tensor', views, 'to_tensor')
+            jitter = {key: timed(key, value) for key, value in colour.JITTER.items()}
+            stack.enter_context(mock.patch.dict(colour.JITTER, jitter))
+        yield seconds
+
+
+def image_folder(files: list[Path], pipeline: Compose) -> ImageFolder:
+    with tempfile.NamedTemporaryFile('w', suffix='.txt') as names:
+        names.write('\n'.join(str(path.resolve()) for path in files))
+        names.flush()
+        return ImageFolder('', pipeline.transforms, list_file=names.name)
+
+
+def one_core(files: list[Path], size: int, rounds: int) -> dict[str, float]:
+    """Images per second of each contender, which take turns."""
+    folders = {name: image_folder(files, pipeline) for name, pipeline in pipelines(size).items()}
+    best = dict.fromkeys(folders, float('inf'))
+    for _ in range(rounds):
+        for name, folder in folders.items():
+            start = time.process_time()
+            for index in range(len(folder)):
+                folder[index]
+            best[name] = min(best[name], time.process_time() - start)
+    return {name: len(files) / seconds for name, seconds in best.items()}
+
+
+def shares(files: list[Path], size: int) -> None:
+    for name, pipeline in pipelines(size).items():
+        folder = image_folder(files, pipeline)
+        with step_times(name, pipeline) as seconds:
+            start = time.perf_counter()
+            for index in range(len(folder)):
+                folder[index]
+            total = time.perf_counter() - start
+        seconds['rest'] = total - sum(seconds.values())
+        parts = ', '.join(
+            f'{step} {1e3 * value / len(files):.2f} ms ({value / total:.0%})'
+            for step, value in sorted(seconds.items(), key=lambda item: -item[1])
+        )
+        print(f'  {name}: {parts}')
+
+
+def with_workers(files: list[Path], size: int, workers: int, rounds: int) -> dict[str, float]:
+    """Images per second through the loader of training, collation and hand-over included."""
+    loaders = {}
+    for name, pipeline in pipelines(size).items():
+        folder = image_folder(files, pipeline)
+        loader = DataLoader(
+            folder,
+            batch_size=32,
+            sampler=EpochSampler(folder, seed=0),
+            num_workers=workers,
+            collate_fn=default_collate,
+            persistent_workers=True,
+        )
+        loaders[name] = train_loader(loader, seed=0)
+    best = dict.fromkeys(loaders, float('inf'))
+    for round_ in range(rounds + 1):  # the first one starts the workers
+        for name, loader in loaders.items():
+            start = time.perf_counter()
+            for _ in loader:
+                pass
+            if round_:
+                best[name] = min(best[name], time.perf_counter() - start)
+    return {name: len(files) / seconds for name, seconds in best.items()}
+
+
+def batch_cost(size: int, batch_size: int = 104, rounds: int = 5) -> None:
+    """What a batch costs from samples to normalised input: uint8 until the device, or float."""
+    preprocess = SelfSupDataPreprocessor(
+        mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=True
+    )
+    image = torch.randint(0, 256, (3, size, size), dtype=torch.uint8)
+    for name, dtype in (('uint8', torch.uint8), ('float32', torch.float32)):
+        packed = PackInputs()({'img': [image.to(dtype)] * 2})
+        collate, normalise = [], []
+        for _ in range(rounds):
+            start = time.perf_counter()
+            batch = default_collate([packed] * batch_size)
+            collate.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            preprocess(batch)
+            normalise.append(time.perf_counter() - start)
+        megabytes = 2 * batch_size * 3 * size**2 * dtype.itemsize / 1e6
+        print(f'  {name}: {megabytes:.0f} MB a batch of {batch_size} through workers and bus, '
+              f'collate {1e3 * statistics.median(collate):.0f} ms, '
+              f'normalise (CPU) {1e3 * statistics.median(normalise):.0f} ms')  # fmt: skip
+
+
+def generate(folder: Path, count: int, height: int = 375, width: int = 500) -> list[Path]:
+    """JPEGs with the 1/f spectrum of photographs."""
+    rng = np.random.default_rng(0)
+    fy, fx = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None]
+    falloff = np.maximum(np.hypot(fy, fx), 1 / width) ** -1.2
+    paths = []
+    for i in range(count):
+        waves = np.fft.irfft2(
+            np.fft.rfft2(rng.standard_normal((3, height, width))) * falloff, (height, width)
+        )
+        grey = waves[:1] / waves[:1].std() * 45
+        colours = waves / waves.std((1, 2), keepdims=True) * 20
+        image = (118 + grey + colours).clip(0, 255).astype(np.uint8).transpose(1, 2, 0)
+        paths.append(folder / f'{i:04}.jpg')
+        Image.fromarray(image).save(paths[-1], quality=90)
+    return paths
+
+
+def report(files: list[Path], size: int, rounds: int) -> bool:
+    shapes = np.array([Image.open(path).size for path in files])
+    kilobytes = statistics.mean(path.stat().st_size for path in files) / 1e3
+    print(f'{len(files)} JPEGs, {shapes[:, 0].mean():.0f} x {shapes[:, 1].mean():.0f} pixels, '
+          f'{kilobytes:.0f} kB on average; two views of {size} px')  # fmt: skip
+    speed = one_core(files, size, rounds)
+    held = True
+    for name, value in speed.items():
+        ratio = speed['ours'] / value
+        held &= ratio >= NEEDED.get(name, 0)
+        needed = f', needed {NEEDED[name]:g}x' if name in NEEDED else ''
+        print(f'  {name}: {value:.0f} images/s/core, ours is {ratio:.2f}x{needed}')
+    print('share of each step, with the timers running')
+    shares(files, size)
+    for workers in (1, 2):
+        speed = with_workers(files, size, workers, rounds)
+        print(f'DataLoader, {workers} worker(s): ' + ', '.join(
+            f'{name} {value:.0f} images/s' for name, value in speed.items()
+        ) + f', ours is {speed["ours"] / speed["stock"]:.2f}x the stock')  # fmt: skip
+    print('a batch on its way to the model')
+    batch_cost(size)
+    return held
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--data', type=Path, help='a folder of JPEGs; generated ones if left out')
+    parser.add_argument('--images', type=int, default=192)
+    parser.add_argument('--size', type=int, default=224)
+    parser.add_argument('--rounds', type=int, default=4)
+    args = parser.parse_args()
+    init_default_scope('mmpretrain')
+    cv2.setNumThreads(0)
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        if args.data is None:
+            files = generate(Path(folder), args.images)
+        else:
+            found = sorted(p for p in args.data.rglob('*') if p.suffix.lower() in ('.jpg', '.jpeg'))
+            files = found[:: max(1, len(found) // args.images)][: args.images]
+        if not files:
+            parser.error(f'no JPEG below {args.data}')
+        return 0 if report(files, args.size, args.rounds) else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
