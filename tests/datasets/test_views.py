@@ -168,12 +168,11 @@ def test_greyscale_arrays_are_accepted_and_others_refused():
             transform({'img': wrong, 'rng': rng})
 
 
-def test_bad_files_and_missing_generators_are_named(tmp_path):
-    transform = RandomViews(TWO_VIEWS, max_pixels=1000)
+def test_what_is_missing_or_wrong_is_named():
     with pytest.raises(BadImageError, match='max_pixels=1000'):
-        transform(sample(PHOTO))
+        RandomViews(TWO_VIEWS, max_pixels=1000)(sample(PHOTO))
     with pytest.raises(UserError, match='no generator'):
-        transform({'img_path': str(PHOTO), 'sample_idx': 3})
+        RandomViews(TWO_VIEWS)({'img_path': str(PHOTO), 'sample_idx': 3})
     with pytest.raises(UserError, match='at least one view'):
         RandomViews([])
     with pytest.raises(TypeError, match='colour'):
