@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mmengine.config import Config
+from PIL import Image
+from torch import nn
+
+from ttl_mm.analysis.plan import default_recipe, make_plan, read_recipe, write_config
+from ttl_mm.cli import main
+from ttl_mm.engine.launch import train
+from ttl_mm.models import TruncatedTripletHead
+
+CONFIGS = Path(__file__).parents[2] / 'configs'
+SMALL_NETWORK = {
+    'model.backbone': {'type': 'ResNet_CIFAR', 'depth': 18, 'base_channels': 4, 'stem_channels': 4},
+    'model.neck.in_channels': 32,
+    'model.neck.hid_channels': 16,
+    'model.neck.out_channels': 8,
+    'model.head.predictor.in_channels': 8,
+    'model.head.predictor.hid_channels': 16,
+    'model.head.predictor.out_channels': 8,
+    'model.online_sizes': (16, 16),
+    'model.target_sizes': (16, 16),
+    'train_dataloader.num_workers': 0,
+    'train_dataloader.persistent_workers': False,
+    'log_level': 'ERROR',
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes of 12 small images."""
+    rng = np.random.default_rng(0)
+    for name in ('cat', 'dog'):
+        (tmp_path / 'images' / name).mkdir(parents=True)
+        for i in range(12):
+            pixels = rng.integers(256, size=(20, 20, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / 'images' / name / f'{i}.png')
+    return tmp_path / 'images'
+
+
+def test_a_planned_config_trains_two_steps_on_a_folder(folder, tmp_path, capsys):
+    out = tmp_path / 'plan' / 'mine.py'
+    arguments = ['--data', str(folder), '--labelled', '--epochs', '1', '--out', str(out)]
+    assert main(['plan', *arguments, '--k', '5']) == 0
+    assert str(out) in capsys.readouterr().out
+    config = Config.fromfile(out)
+    assert config.train_dataloader.batch_size == 24  # all there are
+    options = {
+        **SMALL_NETWORK,
+        'train_dataloader.batch_size': 12,
+        'default_hooks.logger.interval': 1,
+    }
+    train(str(out), work_dir=str(tmp_path / 'run'), cfg_options=options)
+    (log,) = (tmp_path / 'run').glob('*/vis_data/scalars.json')
+    lines = log.read_text().splitlines()
+    assert sum('"loss"' in line for line in lines) == 2
+    assert 'gauge/class_divergence' in lines[-1]
+
+
+def test_a_planned_config_is_its_recipe_with_other_numbers(tmp_path):
+    recipe = default_recipe()
+    plan = make_plan(100_000, 100, 2, largest_batch=64, recipe=read_recipe(recipe), epochs=50)
+    config = Config.fromfile(write_config(plan, recipe, tmp_path / 'plan.py'))
+    base = Config.fromfile(recipe)
+    assert config.model.backbone == base.model.backbone
+    assert config.train_dataloader.dataset == base.train_dataloader.dataset
+    assert config.model.head.k == plan.k
+    assert read_recipe(tmp_path / 'plan.py') == plan.recipe
+    assert [s['end'] for s in config.param_scheduler] == [plan.recipe.warmup_epochs, 50]
+    assert config.default_hooks.target_update.horizon_epochs == 50
+
+
+@pytest.mark.parametrize('recipe', sorted(CONFIGS.glob('*digits*.py')) + [default_recipe()])
+def test_every_kind_of_head_takes_the_planned_rank(recipe, tmp_path):
+    plan = make_plan(1200, 10, recipe=read_recipe(recipe), k=7)
+    head = Config.fromfile(write_config(plan, recipe, tmp_path / 'plan.py')).model.head
+    head.pop('type')
+    head.predictor = nn.Identity()
+    built = TruncatedTripletHead(**head)
+    assert (built.k, built.smoothed, built.ranks) == (7, False, None)
+
+
+def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys):
+    out = str(tmp_path / 'plan.py')
+    assert (
+        main(['plan', '--images', '1281167', '--classes', '1000', '--gpus', '8', '--out', out]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert '8.1e-08' in printed  # rank 5, from above
+    assert f'tools/dist_train.sh {out} 8' in printed
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ([], 'number of images is missing'),
+        (['--images', '100'], 'number of classes is missing'),
+        (['--images', '100', '--classes', '5', '--recipe', 'nowhere.py'], 'nowhere.py does not'),
+    ],
+)
+def test_missing_facts_are_asked_for(arguments, message, tmp_path, capsys):
+    assert main(['plan', *arguments, '--out', str(tmp_path / 'plan.py')]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path, capsys):
+    out = tmp_path / 'plan.py'
+    out.write_text('mine')
+    assert main(['plan', '--images', '1000', '--classes', '10', '--out', str(out)]) == 2
+    assert 'exists' in capsys.readouterr().err
+    assert out.read_text() == 'mine'

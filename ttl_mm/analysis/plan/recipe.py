@@ -1,0 +1,56 @@
+"""The numbers of a recipe that a plan adapts, read from its config; and those of the paper."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ttl_mm.errors import UserError
+
+
+class Recipe(NamedTuple):
+    """What a schedule is made of; the defaults are the paper's, on ImageNet."""
+
+    devices: int = 8
+    batch: int = 104
+    accumulation: int = 5
+    lr: float = 4.8
+    epochs: int = 200
+    warmup_epochs: float = 10
+    base_momentum: float = 0.99
+
+    @property
+    def images_per_step(self) -> int:
+        """Images behind one step of the optimizer."""
+        return self.devices * self.batch * self.accumulation
+
+
+PAPER = Recipe()
+PAPER_IMAGES = 1_281_167
+
+
+def read_recipe(config: str | Path) -> Recipe:
+    """Read a recipe from one of our configs."""
+    from mmengine.config import Config
+
+    config = Path(config)
+    if not config.is_file():
+        raise UserError(f'{config} does not exist: name a recipe, such as {default_recipe()}.')
+    cfg = Config.fromfile(config)
+    try:
+        batch = cfg.train_dataloader.batch_size
+        warmup = [s.end for s in cfg.param_scheduler if s.type == 'LinearLR']
+        return Recipe(
+            devices=cfg.auto_scale_lr.base_batch_size // batch,
+            batch=batch,
+            accumulation=cfg.optim_wrapper.get('accumulative_counts', 1),
+            lr=cfg.optim_wrapper.optimizer.lr,
+            epochs=cfg.train_cfg.max_epochs,
+            warmup_epochs=warmup[0] if warmup else 0,
+            base_momentum=cfg.model.base_momentum,
+        )
+    except (AttributeError, KeyError) as error:
+        raise UserError(f'{config} is no truncated-triplet recipe by epochs: {error}') from error
+
+
+def default_recipe() -> Path:
+    """The main recipe, in the checkout that this package runs from."""
+    return Path(__file__).parents[3] / 'configs' / 'ttl_r50_8xb104_200e.py'
