@@ -3,14 +3,17 @@
 import argparse
 import os
 import pickle
+import random
 import struct
 import zipfile
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from ttl_mm.errors import UserError
+from ttl_mm.zoo.load import load_backbone_state
 from ttl_mm.zoo.read import read_checkpoint
 
 
@@ -127,6 +130,30 @@ def test_truncated_files_are_refused(saved, tmp_path, keep):
     path.write_bytes(data[: int(len(data) * keep)])
     with pytest.raises(UserError, match=r'cut\.pth'):
         read_checkpoint(path)
+
+
+@pytest.mark.parametrize('kind', ['zip', 'legacy', 'safetensors', 'pkl'])
+def test_random_damage_is_refused_or_harmless(tmp_path, kind):
+    """120 mutants of a good file: a UserError or tensors, never another exception."""
+    tensors = {'conv1.weight': torch.ones(4, 3, 3, 3), 'layer1.0.conv1.weight': torch.ones(4)}
+    path = tmp_path / ('a.' + {'zip': 'pth', 'legacy': 'pth'}.get(kind, kind))
+    if kind == 'safetensors':
+        save_file(tensors, path)
+    elif kind == 'pkl':
+        path.write_bytes(pickle.dumps({'model': {n: t.numpy() for n, t in tensors.items()}}))
+    else:
+        torch.save(tensors, path, _use_new_zipfile_serialization=kind == 'zip')
+    good, rng, refused = path.read_bytes(), random.Random(0), 0
+    for i in range(120):
+        data = bytearray(good)
+        for _ in range(1 + 19 * (i % 2)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(data[: rng.randrange(len(data))] if i % 5 == 0 else data)
+        try:
+            load_backbone_state(path)
+        except UserError:
+            refused += 1
+    assert refused > 40
 
 
 def test_array_pickle_reads_numbers_only(tmp_path):

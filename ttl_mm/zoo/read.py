@@ -9,7 +9,6 @@ import contextlib
 import json
 import pickle
 import re
-import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -84,7 +83,9 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
 
 
 def _read_torch(path: Path) -> Any:
-    if zipfile.is_zipfile(path):
+    with path.open('rb') as file:
+        zipped = file.read(4) == b'PK\x03\x04'  # by which torch takes it for an archive
+    if zipped:
         _check_archive(path)
     try:
         with _discarding():
@@ -122,10 +123,8 @@ def _check_archive(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, struct.error) as error:
-        raise UserError(
-            f'{path} is a damaged archive ({error}): fetch or save it again.'
-        ) from error
+    except Exception as error:  # zipfile raises half a dozen kinds
+        raise UserError(f'{path} is a damaged archive ({error}): fetch it again.') from error
     for entry in entries:
         parts = entry.filename.split('/')
         if '..' in parts or parts[0] == '' or '\\' in entry.filename:
