@@ -4,7 +4,6 @@ import torch
 
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation import retrieval
-from ttl_mm.evaluation.flip import combine_flip
 from ttl_mm.evaluation.retrieval import (
     average_precision,
     evaluate_retrieval,
@@ -115,14 +114,6 @@ def test_equal_features_rank_in_gallery_order_so_collapse_earns_nothing():
         ones, np.arange(50), np.full(50, 2), ones, np.arange(50)[::-1], np.full(50, 1)
     )
     assert (result['rank-1'], result['rank-10']) == (2, 20)
-
-
-def test_flip_variants():
-    image, mirrored = torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 10.0]])
-    clean, reference = np.array([3, 14]), np.array([0.6, 10.8])
-    for flag, expected in ((False, clean), (True, reference)):
-        found = combine_flip(image, mirrored, reference_flip=flag).numpy()
-        np.testing.assert_allclose(found, [expected / np.linalg.norm(expected)], rtol=1e-6)
 
 
 def bad_case(**changes):

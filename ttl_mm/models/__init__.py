@@ -2,11 +2,13 @@
 
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.models.algorithm import TTLAlgorithm
+from ttl_mm.models.flip_features import FlipFeatures
 from ttl_mm.models.head import TruncatedTripletHead
 from ttl_mm.models.losses import deputy_ranks, truncated_triplet_loss
 from ttl_mm.models.pretrained_init import PretrainedBackbone
 
 __all__ = [
+    'FlipFeatures',
     'PretrainedBackbone',
     'TTLAlgorithm',
     'TruncatedTripletHead',
