@@ -19,6 +19,8 @@ from ttl_mm.registry import TRANSFORMS
 # within a level of the one from the whole image (docs/data.md), at 1 it is visibly softer.
 REDUCING_GAP = 2
 
+PAPER_VIEWS = ({'blur': 1.0, 'solarize': 0.0}, {'blur': 0.1, 'solarize': 0.2})
+
 
 @TRANSFORMS.register_module()
 class RandomViews(BaseTransform):
@@ -33,11 +35,12 @@ class RandomViews(BaseTransform):
     ``default_collate`` and ``SelfSupDataPreprocessor``.
 
     Args:
-        views: Keyword arguments of :class:`View`, one dict per kind of view.
+        views: Keyword arguments of :class:`View`, one dict per kind of view; by default the two
+            views of the paper.
         max_pixels: Larger files are refused, see :func:`decode_image`.
     """
 
-    def __init__(self, views: Sequence[dict], max_pixels: int = MAX_PIXELS):
+    def __init__(self, views: Sequence[dict] = PAPER_VIEWS, max_pixels: int = MAX_PIXELS):
         if not views:
             raise UserError('RandomViews needs at least one view, found views=[]')
         kinds = [View(**view) for view in views]
