@@ -21,6 +21,7 @@ from ttl_mm.errors import UserError
 
 DIGITS = Path(__file__).parents[2] / 'configs' / 'ttl_smooth_r18_digits_1xb32_50e.py'
 HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
+WHERE = {'epoch', 'iter', 'threads'}
 COLLAPSE = {'gauge/std', 'gauge/effective_rank'}
 CLUSTERING = {'gauge/class_divergence', 'gauge/pr_omega_a', 'gauge/pr_omega_b'}
 
@@ -92,6 +93,7 @@ def test_gauges_are_those_of_the_last_batches():
     assert line == {
         'epoch': 1,
         'iter': 4,
+        'threads': torch.get_num_threads(),
         'gauge/std': pytest.approx(feature_std(torch.cat(projections)), rel=1e-6),
         'gauge/effective_rank': pytest.approx(effective_rank(torch.cat(projections)), rel=1e-6),
         'gauge/class_divergence': pytest.approx(
@@ -104,12 +106,12 @@ def test_gauges_are_those_of_the_last_batches():
 
 def test_images_without_labels_have_the_collapse_gauges_only():
     epoch = Epoch(Network(), GaugeHook(), labelled=False)
-    assert epoch.logged[0].keys() == COLLAPSE | {'epoch', 'iter'}
+    assert epoch.logged[0].keys() == COLLAPSE | WHERE
 
 
 def test_a_head_without_fixed_ranks_has_no_omega():
     epoch = Epoch(Network(ranks='semi-hard'), GaugeHook())
-    assert epoch.logged[0].keys() == COLLAPSE | {'gauge/class_divergence', 'epoch', 'iter'}
+    assert epoch.logged[0].keys() == COLLAPSE | {'gauge/class_divergence', *WHERE}
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ class GaugeHook(Hook):
             runner.logger.info('  '.join(f'{name}: {value:.4g}' for name, value in gauges.items()))
         step = runner.iter + 1
         where = {'epoch': step // len(runner.train_dataloader), 'iter': step}
+        where['threads'] = torch.get_num_threads()  # a report counts core hours with it
         runner.visualizer.add_scalars({**gauges, **where}, step=step)
 
     def _head_ranks(self, num_negatives: int) -> tuple[int, int] | None:

@@ -20,7 +20,15 @@ def test_a_run_knows_its_epochs_images_and_hours(tmp_path):
     assert run.epochs(end) == 4
     assert run.images(end) == 80 * 8 * 3
     assert run.hours(end) == pytest.approx(80 * 0.5 / 3600)
-    assert run.device_hours(end) == pytest.approx(3 * 80 * 0.5 / 3600)
+    assert run.cost(end) == pytest.approx(3 * 80 * 0.5 / 3600)
+
+
+@pytest.mark.parametrize(('gpu', 'units'), [(True, 2), (False, 2 * 4)])
+def test_cost_counts_gpus_or_the_cores_of_all_processes(tmp_path, gpu, units):
+    folder = write_start(tmp_path / 'run', '1', 1, 20, devices=2, gpu=gpu)
+    log = folder / '1' / 'vis_data' / 'scalars.json'
+    log.write_text(log.read_text() + '{"threads": 4, "step": 20}\n')
+    assert load_run(folder).units == units
 
 
 def test_a_probe_belongs_to_the_iteration_before_it(finished):

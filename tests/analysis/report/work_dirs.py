@@ -20,12 +20,14 @@ def write_start(
     loss=lambda iteration: -iteration / 100,
     accuracy=lambda iteration: float(iteration),
     devices: int = 1,
+    gpu: bool = False,
 ) -> Path:
     """One start of a run from iteration ``first`` to ``last``, logged every five iterations."""
     data = work_dir / timestamp / 'vis_data'
     data.mkdir(parents=True)
     (data / 'config.py').write_text(CONFIG)
-    (work_dir / timestamp / f'{timestamp}.log').write_text(f'    GPU number: {devices}\n')
+    environment = f'    CUDA available: {gpu}\n    GPU number: {devices}\n'
+    (work_dir / timestamp / f'{timestamp}.log').write_text(environment)
     lines = []
     for iteration in range(first, last + 1):
         epoch = (iteration - 1) // EPOCH + 1

@@ -9,7 +9,7 @@ from ttl_mm.analysis.report.page import Picture, Section, Table, write_page
 from ttl_mm.analysis.report.paper import paper_section
 from ttl_mm.analysis.report.run import Run
 from ttl_mm.analysis.report.sections import (
-    accuracy_section,
+    accuracy_sections,
     gauges_section,
     summary_section,
     training_section,
@@ -59,7 +59,7 @@ def write_report(
     sections = [
         *extra_sections,
         summary_section(loaded),
-        accuracy_section(loaded, target),
+        *accuracy_sections(loaded, target),
         training_section(loaded),
         gauges_section(loaded),
         *([paper_section()] if with_paper else []),

@@ -7,7 +7,9 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
+from ttl_mm.analysis.report.axes import EPOCHS, Axis
 from ttl_mm.analysis.report.run import Run
 
 # Okabe and Ito: told apart by colour-blind readers and in print
@@ -52,35 +54,31 @@ def look_of(index: int) -> dict:
 
 
 def curves(
-    runs: Sequence[Run],
-    key: str,
-    label: str,
-    axis: str = 'epochs',
-    axis_label: str = 'epochs',
-    scale: float = 1.0,
-    logarithmic: bool = False,
-    markers: bool = False,
+    runs: Sequence[Run], key: str, label: str, axis: Axis = EPOCHS, markers: bool = False
 ) -> Figure | None:
     """One logged quantity of all runs; None where no run has it on that axis."""
-    drawn = False
+    lines = [(i, run.name, *_line(run, key, axis)) for i, run in enumerate(runs)]
+    lines = [line for line in lines if len(line[2])]
+    if not lines:
+        return None
     with canvas() as (figure, axes):
-        for index, run in enumerate(runs):
-            iterations, values = run.series(key)
-            x = getattr(run, axis)(iterations)
-            if len(values) == 0 or x is None:
-                continue
-            x, values = thinned(x, values * scale)
-            marker = 'o' if markers or len(values) == 1 else None
-            axes.plot(x, values, label=run.name, marker=marker, markersize=3.5, **look_of(index))
-            drawn = True
-        if logarithmic:
-            axes.set_yscale('log')
-        axes.set_xlabel(axis_label)
+        for index, name, x, y in lines:
+            marker = 'o' if markers or len(y) == 1 else None
+            axes.plot(x, y, label=name, marker=marker, markersize=3.5, **look_of(index))
+        axes.set_xlabel(axis.label)
         axes.set_ylabel(label)
         axes.margins(x=0.02)
-        if len(runs) > 1 and drawn:
+        if axis.name == 'images':
+            axes.xaxis.set_major_formatter(EngFormatter(sep=''))
+        if len(runs) > 1:
             axes.legend()
-    return figure if drawn else None
+    return figure
+
+
+def _line(run: Run, key: str, axis: Axis) -> tuple[np.ndarray, np.ndarray]:
+    iterations, values = run.series(key)
+    x = axis.of(run, iterations)
+    return thinned(x, values) if x is not None else (iterations[:0], values[:0])
 
 
 def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -33,12 +33,15 @@ def load_run(folder: str | Path, name: str | None = None) -> Run:
         merged = [record for record in merged if record['iter'] < resumed_at] + records
     newest = starts[-1][0]
     config = _read_literals(newest.with_name('config.py'))
+    environment = _read_environment(newest.parent.parent)
+    devices = re.search(r'GPU number: (\d+)', environment)
     return Run(
         name=name or folder.name,
         records=merged,
         starts=len(starts),
         modified=newest.stat().st_mtime,
-        devices=_count_devices(newest.parent.parent),
+        devices=int(devices[1]) if devices else 1,
+        on_gpu='CUDA available: True' in environment,
         images_per_device=_integer(config, 'train_dataloader', 'batch_size'),
         max_epochs=_integer(config, 'train_cfg', 'max_epochs'),
     )
@@ -75,14 +78,12 @@ def _distinct_names(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-def _count_devices(start: Path) -> int:
-    """Number of processes, from the environment that mmengine writes at the head of its log."""
+def _read_environment(start: Path) -> str:
+    """What mmengine writes about machine and processes at the head of its log; '' without one."""
     for log in sorted(start.glob('*.log')):
         with log.open(encoding='utf-8', errors='replace') as file:
-            found = re.search(r'GPU number: (\d+)', file.read(20_000))
-        if found:
-            return int(found[1])
-    return 1
+            return file.read(20_000)
+    return ''
 
 
 def _integer(config: dict, *path: str) -> int | None:

@@ -20,6 +20,7 @@ class Run:
         starts: How often the run was started: 1 plus the number of resumes.
         modified: When the log was written last, in seconds since 1970.
         devices: Number of processes that trained.
+        on_gpu: Whether they had a GPU each.
         images_per_device: Images that one process takes per iteration, where known.
         max_epochs: Length that was asked for, where known.
     """
@@ -29,6 +30,7 @@ class Run:
     starts: int = 1
     modified: float = 0.0
     devices: int = 1
+    on_gpu: bool = False
     images_per_device: int | None = None
     max_epochs: int | None = None
     training: list[dict] = field(init=False)
@@ -57,10 +59,6 @@ class Run:
         return math.ceil(max(lengths) - 1e-9) if lengths else None
 
     @property
-    def on_gpu(self) -> bool:
-        return any('memory' in record for record in self.training)  # mmengine logs it for CUDA
-
-    @property
     def status(self) -> str:
         """One or two words, and how often the run was resumed."""
         if self._is_finished():
@@ -70,10 +68,6 @@ class Run:
         else:
             state = 'stopped'
         return state if self.starts == 1 else f'{state}, resumed {self.starts - 1}×'
-
-    def iterations(self, iterations):
-        """The iterations themselves, an axis that every log has."""
-        return iterations
 
     def epochs(self, iterations):
         """Epochs finished at each iteration; None where the log does not tell."""
@@ -94,10 +88,16 @@ class Run:
         total = np.cumsum(seconds * np.diff(at, prepend=0))
         return np.interp(iterations, np.r_[0, at], np.r_[0, total]) / 3600
 
-    def device_hours(self, iterations):
-        """Hours times devices."""
+    @cached_property
+    def units(self) -> int:
+        """GPUs, or CPU cores, that computed at once (data loading not counted)."""
+        threads = [record['threads'] for record in self.records if 'threads' in record]
+        return self.devices * (1 if self.on_gpu or not threads else threads[-1])
+
+    def cost(self, iterations):
+        """GPU hours, or core hours."""
         hours = self.hours(iterations)
-        return None if hours is None else hours * self.devices
+        return None if hours is None else hours * self.units
 
     def _is_finished(self) -> bool:
         if not (self.max_epochs and self.iterations_per_epoch):

@@ -1,51 +1,70 @@
-"""What a report says about runs: summary, accuracy, training, clustering, and the paper."""
+"""What a report says about runs: summary, accuracy against cost, training, gauges."""
 
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from ttl_mm.analysis.report.axes import EPOCHS, ITERATIONS, cost_axes, duration
 from ttl_mm.analysis.report.figures import canvas, curves, look_of
 from ttl_mm.analysis.report.page import Picture, Section, Table
 from ttl_mm.analysis.report.run import Run
 
 # logged name: what it is called on the page; all are percentages
 ACCURACIES = {
-    'probe/knn_top1': 'kNN top-1 (%)',
-    'probe/linear_top1': 'linear probe top-1 (%)',
-    'accuracy/top1': 'top-1 (%)',
+    'probe/knn_top1': 'kNN top-1',
+    'probe/linear_top1': 'linear probe top-1',
+    'accuracy/top1': 'validation top-1',
 }
-# accessor of Run: label of the axis, caption
-AXES = {
-    'epochs': ('epochs', 'against epochs'),
-    'images': ('images seen', 'against images seen by all devices'),
-    'hours': ('hours of training', 'against training time'),
-    'device_hours': ('device hours', 'against cost: hours of training times devices'),
-}
+TRAINING = [
+    ('loss', 'loss', 'Training loss.'),
+    ('lr', 'learning rate', 'Learning rate.'),
+    ('momentum', 'momentum', 'Momentum of the target network.'),
+    ('images_per_s', 'images per second', 'Speed of all devices together.'),
+]
+GAUGES = [
+    (
+        'gauge/effective_rank',
+        'effective rank',
+        'Dimensions that the projections use. One or two: collapse to a point or to two poles.',
+    ),
+    (
+        'gauge/std',
+        'std of unit projections',
+        'Spread of the projections. Zero: collapse to a point. Two poles look healthy here.',
+    ),
+    (
+        'gauge/class_divergence',
+        'class divergence',
+        'Distance between class centres at equal spread within classes. Low: under-clustering.',
+    ),
+    (
+        'gauge/pr_omega_a',
+        'Pr(Ω|A)',
+        'Share of all batches that push images of one class apart. High: over-clustering.',
+    ),
+    (
+        'gauge/pr_omega_b',
+        'Pr(Ω|B)',
+        'The same share among the batches that hold two images of one class.',
+    ),
+]
 
 
 def summary_section(runs: Sequence[Run]) -> Section:
     """Table of all runs, and what went wrong in them."""
     keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
-    header = ['run', 'state', 'epochs', 'images', 'hours', 'device hours']
-    header += [f'{kind} {ACCURACIES[key]}' for key in keys for kind in ('last', 'best')]
-    rows = []
-    for run in runs:
-        end = np.array([float(run.last_iteration)])
-        epochs, images = run.epochs(end), run.images(end)
-        hours, cost = run.hours(end), run.device_hours(end)
-        of = f' of {run.max_epochs}' if run.max_epochs else ''
-        row = [
+    header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
+    header += [f'{ACCURACIES[key]}, last (best)' for key in keys]
+    rows = [
+        [
             run.name,
             run.status,
-            _number(epochs, '.4g') + of,
-            _number(images, ',.0f'),
-            _number(hours, '.3g'),
-            _number(cost, '.3g') + (' GPU' if run.on_gpu else ''),
+            *_spent(run, float(run.last_iteration), of=run.max_epochs),
+            *(_last_and_best(run.series(key)[1]) for key in keys),
         ]
-        for key in keys:
-            values = run.series(key)[1]
-            row += [_number(values[-1:], '.1f'), _number(values, '.1f', max)]
-        rows.append(row)
+        for run in runs
+    ]
     warnings = [
         f'{run.name}: the loss was not finite at {len(bad)} logged iterations, first at {bad[0]}.'
         for run in runs
@@ -54,29 +73,30 @@ def summary_section(runs: Sequence[Run]) -> Section:
     return Section('Runs', tables=[Table(header, rows)], warnings=warnings)
 
 
-def accuracy_section(runs: Sequence[Run], target: float | None) -> Section:
-    """Learning efficiency: accuracy against everything that it costs, and the way to a target."""
-    pictures, tables = [], []
-    for key, label in ACCURACIES.items():
-        reached = [values for run in runs if len(values := run.series(key)[1])]
-        if not reached:
-            continue
-        stem = key.replace('/', '_')
-        for axis, (axis_label, caption) in AXES.items():
-            figure = curves(runs, key, label, axis, axis_label, markers=True)
-            if figure:
-                name = label.removesuffix(' (%)')
-                pictures.append(Picture(f'{stem}_{axis}', figure, f'{name} {caption}.'))
-        goal = target if target is not None else np.floor(min(v.max() for v in reached))
-        tables.append(time_to_target(runs, key, goal))
-        figure = target_bars(runs, key, goal, label)
-        if figure:
-            caption = f'Epochs to the first measurement of at least {goal:g} %.'
-            pictures.append(Picture(f'{stem}_target', figure, caption))
-    if not pictures:
+def accuracy_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
+    """Per protocol: accuracy against everything that it costs, and the way to a target."""
+    keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
+    if not keys:
         text = 'No accuracy was logged. A probe needs labels; the other sections do not.'
-        return Section('Learning efficiency', text)
-    return Section('Learning efficiency', tables=tables, pictures=pictures)
+        return [Section('Learning efficiency', text)]
+    return [_accuracy_section(runs, key, target) for key in keys]
+
+
+def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Section:
+    name, stem = ACCURACIES[key], key.replace('/', '_')
+    label = f'{name} (%)'
+    pictures = [
+        Picture(f'{stem}_{axis.name}', figure, f'{name[0].upper()}{name[1:]} {axis.caption}.')
+        for axis in cost_axes(runs)
+        if (figure := curves(runs, key, label, axis, markers=True))
+    ]
+    reached = [values.max() for run in runs if len(values := run.series(key)[1])]
+    goal = target if target is not None else float(np.floor(min(reached)))
+    if bars := target_bars(runs, key, goal):
+        caption = f'Epochs to the first measurement of at least {goal:g} %.'
+        pictures.append(Picture(f'{stem}_target', bars, caption))
+    table = time_to_target(runs, key, goal)
+    return Section(f'Learning efficiency: {name}', tables=[table], pictures=pictures)
 
 
 def first_reached(run: Run, key: str, goal: float) -> float | None:
@@ -91,98 +111,62 @@ def time_to_target(runs: Sequence[Run], key: str, goal: float) -> Table:
     rows = []
     for run in runs:
         at = first_reached(run, key, goal)
-        if at is None:
-            rows.append([run.name, 'not reached', '', '', ''])
-            continue
-        at = np.array([at])
-        rows.append(
-            [
-                run.name,
-                _number(run.epochs(at), '.4g'),
-                _number(run.images(at), ',.0f'),
-                _number(run.hours(at), '.3g'),
-                _number(run.device_hours(at), '.3g'),
-            ]
-        )
-    name = ACCURACIES[key].removesuffix(' (%)')
-    return Table([f'to {goal:g} % {name}', 'epochs', 'images', 'hours', 'device hours'], rows)
+        rows.append([run.name, *(_spent(run, at) if at is not None else ['not reached', *'–––'])])
+    return Table([f'to {goal:g} % {ACCURACIES[key]}', 'epochs', 'images', 'time', 'cost'], rows)
 
 
-def target_bars(runs: Sequence[Run], key: str, goal: float, label: str):
+def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
     """Epochs to the target as bars, where at least two runs got there."""
-    reached = [(i, run, first_reached(run, key, goal)) for i, run in enumerate(runs)]
     bars = [
-        (i, run, run.epochs(np.array([at]))[0])
-        for i, run, at in reached
-        if at is not None and run.iterations_per_epoch
+        (index, run.name, run.epochs(at))
+        for index, run in enumerate(runs)
+        if (at := first_reached(run, key, goal)) is not None and run.iterations_per_epoch
     ]
     if len(bars) < 2:
         return None
     with canvas(height=1.0 + 0.36 * len(bars)) as (figure, axes):
         for row, (index, _, epochs) in enumerate(bars):
             axes.barh(row, epochs, color=look_of(index)['color'], height=0.6)
-            axes.annotate(
-                f' {epochs:.4g}', (epochs, row), va='center', fontsize=8.5, annotation_clip=False
-            )
-        axes.set_yticks(range(len(bars)), [run.name for _, run, _ in bars])
+            axes.annotate(f' {epochs:.4g}', (epochs, row), va='center', fontsize=8.5)
+        axes.set_yticks(range(len(bars)), [name for _, name, _ in bars])
         axes.invert_yaxis()
         axes.margins(x=0.12)
         axes.grid(axis='y', visible=False)
-        axes.set_xlabel(f'epochs to {goal:g} % {label.removesuffix(" (%)")}')
+        axes.set_xlabel(f'epochs to {goal:g} % {ACCURACIES[key]}')
     return figure
 
 
 def training_section(runs: Sequence[Run]) -> Section:
-    """Loss, learning rate, momentum of the target network."""
-    wanted = [
-        ('loss', 'loss', 'Training loss.'),
-        ('lr', 'learning rate', 'Learning rate.'),
-        ('momentum', 'momentum', 'Momentum of the target network.'),
-    ]
-    return Section('Training', pictures=_pictures(runs, wanted))
+    """Loss, learning rate, momentum of the target network, speed."""
+    return Section('Training', pictures=_pictures(runs, TRAINING))
 
 
 def gauges_section(runs: Sequence[Run]) -> Section:
     """Clustering and collapse gauges."""
-    wanted = [
-        (
-            'gauge/effective_rank',
-            'effective rank',
-            'Dimensions that the projections use. One or two: collapse to a point or to two poles.',
-        ),
-        (
-            'gauge/std',
-            'std of unit projections',
-            'Spread of the projections. Zero: collapse to a point. Two poles look healthy here.',
-        ),
-        (
-            'gauge/class_divergence',
-            'class divergence',
-            'Distance between class centres at equal spread within. Low: under-clustering.',
-        ),
-        (
-            'gauge/pr_omega_a',
-            'Pr(Ω|A)',
-            'Share of all batches that push images of one class apart. High: over-clustering.',
-        ),
-        (
-            'gauge/pr_omega_b',
-            'Pr(Ω|B)',
-            'The same share, of the batches that hold two images of one class.',
-        ),
-    ]
-    return Section('Clustering and collapse', pictures=_pictures(runs, wanted))
+    return Section('Clustering and collapse', pictures=_pictures(runs, GAUGES))
 
 
 def _pictures(runs: Sequence[Run], wanted: Sequence[tuple[str, str, str]]) -> list[Picture]:
-    by_epoch = all(run.iterations_per_epoch for run in runs)
-    axis = ('epochs', 'epochs') if by_epoch else ('iterations', 'iterations')
+    axis = EPOCHS if all(run.iterations_per_epoch for run in runs) else ITERATIONS
     return [
         Picture(key.replace('/', '_'), figure, caption)
         for key, label, caption in wanted
-        if (figure := curves(runs, key, label, *axis))
+        if (figure := curves(runs, key, label, axis))
     ]
 
 
-def _number(values, form: str, reduce=lambda values: values[-1]) -> str:
-    return '–' if values is None or len(values) == 0 else format(reduce(values), form)
+def _spent(run: Run, iteration: float, of: int | None = None) -> list[str]:
+    """Epochs, images, time and cost up to an iteration, for people."""
+    epochs, images = run.epochs(iteration), run.images(iteration)
+    unit = 'GPU' if run.on_gpu else 'core'
+    cost = duration(run.cost(iteration))
+    return [
+        ('–' if epochs is None else f'{epochs:.4g}') + (f' of {of}' if of else ''),
+        '–' if images is None else f'{images:,.0f}',
+        duration(run.hours(iteration)),
+        cost if cost == '–' else f'{cost} × {unit}',
+    ]
+
+
+def _last_and_best(values: np.ndarray) -> str:
+    return f'{values[-1]:.1f} ({values.max():.1f})' if len(values) else '–'
