@@ -14,6 +14,7 @@ from ttl_mm.engine.guards import (
 from ttl_mm.engine.lars import LARS
 from ttl_mm.engine.loop import EpochLoop, IterLoop
 from ttl_mm.engine.precise_bn_hook import PreciseBNHook
+from ttl_mm.engine.probe_hook import ProbeHook
 from ttl_mm.engine.progress_hook import ProgressHook
 from ttl_mm.engine.render_hook import RenderPredictionsHook
 from ttl_mm.engine.runner import Runner
@@ -31,6 +32,7 @@ __all__ = [
     'PreciseBNHook',
     'PreemptionHook',
     'PreflightHook',
+    'ProbeHook',
     'ProgressHook',
     'RenderPredictionsHook',
     'Runner',

@@ -98,7 +98,8 @@ class CheckpointHook(Hook):
 
     def _watch_log(self, runner) -> None:
         """Look for a new value of the best metric among what hooks have logged."""
-        buffer = runner.message_hub.log_scalars.get(f'train/{self.save_best}')
+        logged = runner.message_hub.log_scalars
+        buffer = logged.get(f'train/{self.save_best}', logged.get(self.save_best))
         if buffer is not None and len(buffer.data[0]) > self._logged:
             self._logged = len(buffer.data[0])
             self._consider(runner, buffer.current(), runner.epoch, runner.iter + 1)

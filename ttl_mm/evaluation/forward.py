@@ -1,0 +1,74 @@
+"""From a batch of images to features: the one forward pass of every evaluation."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from ttl_mm.errors import UserError
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode and no gradients inside; afterwards every submodule has its own mode back."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in modes:  # and not .train(), which would wake frozen stages
+            part.training = training
+
+
+@contextmanager
+def output_stages(backbone: nn.Module, stages: Sequence[int]) -> Iterator[None]:
+    """Let the backbone return these stages, counted from 1; empty means as it is configured."""
+    if not stages:
+        yield
+        return
+    count = len(getattr(backbone, 'stage_blocks', ())) or 4
+    if not hasattr(backbone, 'out_indices') or not set(stages) <= set(range(1, count + 1)):
+        raise UserError(
+            f'stages {list(stages)} were asked of a {type(backbone).__name__}: it has the stages '
+            f'1 to {count}.'
+        )
+    before = backbone.out_indices
+    backbone.out_indices = tuple(stage - 1 for stage in sorted(stages))
+    try:
+        yield
+    finally:
+        backbone.out_indices = before
+
+
+def pooled(outputs: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    """Average every output over its positions: (N, C, H, W) -> (N, C)."""
+    outputs = [outputs] if isinstance(outputs, Tensor) else outputs
+    return [x.flatten(2).mean(2) if x.ndim > 2 else x for x in outputs]
+
+
+def extract_batches(
+    backbone: nn.Module, preprocessor: nn.Module, batches: Iterable[dict]
+) -> Iterator[tuple[list[Tensor], Tensor]]:
+    """Yield the pooled features of every stage, (n, C) float32 each, and the labels (n,).
+
+    Args:
+        backbone: in the mode it is to be used in, see :func:`evaluating`.
+        preprocessor: moves a batch to the device and normalises it.
+        batches: ``inputs`` (n, 3, H, W) and ``data_samples``, as mmengine's default_collate makes.
+    """
+    for batch in batches:
+        inputs = preprocessor(batch, False)['inputs']
+        yield [x.float() for x in pooled(backbone(inputs))], labels_of(batch['data_samples'])
+
+
+def labels_of(samples: Sequence) -> Tensor:
+    """The class numbers (n,) of data samples."""
+    for sample in samples:
+        if 'gt_label' not in sample:
+            raise UserError(
+                f'{sample.get("img_path", "an image")} has no label: evaluation needs one for '
+                'every image; keep unlabelled images out of the folder.'
+            )
+    return torch.cat([sample.gt_label for sample in samples]).cpu()
