@@ -53,10 +53,12 @@ def _last(hours: Callable, run: Run) -> float:
     return 0.0 if values is None else float(values[0])
 
 
-def duration(hours: float | None) -> str:
-    """A time for people: '8 min', '3.2 h', '2.5 d'."""
+def duration(hours: float | None, unit: str = '') -> str:
+    """A time for people: '8 min', '3.2 h', '2.5 days', '3.2 GPU h'."""
     if hours is None:
         return '–'
     if hours < 1.5:
-        return f'{hours * 60:.2g} min' if hours * 60 < 10 else f'{hours * 60:.0f} min'
-    return f'{hours:.1f} h' if hours < 48 else f'{hours / 24:.1f} d'
+        value, name = hours * 60, 'min'
+    else:
+        value, name = (hours, 'h') if hours < 48 else (hours / 24, 'days')
+    return f'{value:.1f} {unit} {name}' if unit else f'{value:.1f} {name}'

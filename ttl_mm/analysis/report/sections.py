@@ -55,7 +55,7 @@ def summary_section(runs: Sequence[Run]) -> Section:
     """Table of all runs, and what went wrong in them."""
     keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
     header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
-    header += [f'{ACCURACIES[key]}, last (best)' for key in keys]
+    header += [f'{ACCURACIES[key]} (best)' for key in keys]
     rows = [
         [
             run.name,
@@ -86,7 +86,7 @@ def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Se
     name, stem = ACCURACIES[key], key.replace('/', '_')
     label = f'{name} (%)'
     pictures = [
-        Picture(f'{stem}_{axis.name}', figure, f'{name[0].upper()}{name[1:]} {axis.caption}.')
+        Picture(f'{stem}_{axis.name}', figure, f'{name} {axis.caption}.')
         for axis in cost_axes(runs)
         if (figure := curves(runs, key, label, axis, markers=True))
     ]
@@ -159,12 +159,11 @@ def _spent(run: Run, iteration: float, of: int | None = None) -> list[str]:
     """Epochs, images, time and cost up to an iteration, for people."""
     epochs, images = run.epochs(iteration), run.images(iteration)
     unit = 'GPU' if run.on_gpu else 'core'
-    cost = duration(run.cost(iteration))
     return [
         ('–' if epochs is None else f'{epochs:.4g}') + (f' of {of}' if of else ''),
         '–' if images is None else f'{images:,.0f}',
         duration(run.hours(iteration)),
-        cost if cost == '–' else f'{cost} × {unit}',
+        duration(run.cost(iteration), unit),
     ]
 
 
