@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from ttl_mm.datasets.name_list import write_name_list
+from ttl_mm.errors import UserError
 
 HEIGHT, WIDTH = 144, 64
 
@@ -35,9 +36,15 @@ def make_split(
         test_people: Queries, each with one match in the gallery, from another camera.
         distractors: Gallery images of nobody.
         seed: Other data for another seed.
+
+    Raises:
+        UserError: ``root`` holds something already.
     """
+    root = Path(root)
+    if root.exists() and any(root.iterdir()):
+        raise UserError(f'{root} is not empty: name a new folder for the made-up data.')
     make = {'sysu': _make_sysu, 'market': _make_market}[layout]
-    make(Path(root), train_people, images_each, test_people, distractors, seed)
+    make(root, train_people, images_each, test_people, distractors, seed)
 
 
 def draw_person(person: int, camera: int, shot: int, seed: int = 0) -> np.ndarray:

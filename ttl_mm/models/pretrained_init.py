@@ -33,8 +33,9 @@ class PretrainedBackbone:
         """Load, and log how much of the module came from the checkpoint."""
         if not self.checkpoint:
             raise UserError(
-                f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint, as '
-                'projects/detection/run.sh does, or choose a config that ends in _random.'
+                f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint, with '
+                '--cfg-options model.backbone.init_cfg.checkpoint=FILE or as '
+                'projects/detection/run.sh does, or choose a config that starts at random.'
             )
         parts = {name for name, _ in module.named_children()}
         state = start_state(self.checkpoint)

@@ -1,0 +1,2 @@
+# SYSU-30k with image and mirror image in equal parts.
+_base_ = '../../../ttl_mm/evaluation/reid_config.py'

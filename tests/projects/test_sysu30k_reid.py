@@ -1,0 +1,98 @@
+"""The configs of projects/sysu30k_reid: their figures, and the whole way on made-up images."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+
+from ttl_mm.datasets.reid_synthetic import make_split
+from ttl_mm.engine.config_check import read_config
+from ttl_mm.engine.launch import evaluate, train
+from ttl_mm.errors import UserError
+
+FOLDER = Path(__file__).parents[2] / 'projects/sysu30k_reid/configs'
+TRAIN = sorted(FOLDER.glob('ttl_*.py'))
+TEST = sorted(FOLDER.glob('test_*.py'))
+
+
+@pytest.mark.parametrize('path', TRAIN, ids=lambda path: path.stem)
+def test_file_names_state_the_batch_and_the_schedule(path):
+    cfg = read_config(path)
+    gpus, batch, epochs = map(int, re.search(r'_(\d+)xb(\d+)_(\d+)e_', path.name).groups())
+    assert cfg.train_dataloader.batch_size == batch
+    assert cfg.auto_scale_lr.base_batch_size == gpus * batch
+    assert not cfg.auto_scale_lr.enable
+    assert cfg.train_cfg.max_epochs == epochs
+    assert cfg.default_hooks.target_update.horizon_epochs == epochs
+    assert {s.get('T_max', epochs) for s in cfg.param_scheduler} == {epochs}
+
+
+@pytest.mark.parametrize('name', ['sysu30k', 'sysu30k_imagenet'])
+def test_the_released_recipe(name):
+    cfg = read_config(FOLDER / f'ttl_smooth_r50_4xb196_10e_{name}.py')
+    assert cfg.optim_wrapper.accumulative_counts * cfg.auto_scale_lr.base_batch_size == 6272
+    assert cfg.optim_wrapper.optimizer.lr == 4.8
+    assert [s.end for s in cfg.param_scheduler] == [2, 10]
+    assert cfg.model.head.ranks == (2, 10)
+    assert cfg.model.base_momentum == 0.99
+    assert cfg.default_hooks.checkpoint.interval == 1
+    assert cfg.train_dataloader.sampler.type == 'ttl_mm.EpochSampler'  # no list of 30 M indices
+    assert [view.size for view in cfg.train_dataloader.dataset.pipeline[0].views] == [224, 224]
+
+
+def test_imagenet_start_takes_the_backbone_alone(tmp_path):
+    cfg = read_config(FOLDER / 'ttl_smooth_r50_4xb196_10e_sysu30k_imagenet.py').model
+    cfg.backbone.depth, cfg.neck.in_channels = 18, 512  # quicker
+    init_default_scope('mmpretrain')
+    with pytest.raises(UserError, match='checkpoint=None'):
+        MODELS.build(cfg).init_weights()
+
+    source = MODELS.build({**cfg.backbone, 'init_cfg': None})
+    state = {f'backbone.{name}': tensor for name, tensor in source.state_dict().items()}
+    torch.save({'state_dict': state}, tmp_path / 'imagenet.pth')
+    cfg.backbone.init_cfg.checkpoint = str(tmp_path / 'imagenet.pth')
+    model = MODELS.build(cfg)
+    model.init_weights()
+    for name, tensor in source.state_dict().items():
+        assert torch.equal(model.backbone.state_dict()[name], tensor)
+
+
+@pytest.mark.parametrize('path', TEST, ids=lambda path: path.stem)
+def test_the_test_protocol(path):
+    cfg = read_config(path)
+    resize = cfg.test_dataloader.dataset.pipeline[1]
+    assert (resize.scale, resize.interpolation) == ((128, 256), 'bicubic')  # width, height
+    assert cfg.model.reference_flip == ('reference' in path.stem)
+    assert not cfg.test_dataloader.sampler.shuffle
+    assert cfg.test_evaluator.type == 'ttl_mm.RetrievalMetric'
+
+
+def test_from_images_to_rank_1(tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    monkeypatch.chdir(tmp_path)
+    make_split('data/reid_tiny', train_people=4, images_each=8, test_people=3, distractors=4)
+    options = {
+        'train_cfg.max_epochs': 1,
+        'train_dataloader.num_workers': 0,
+        'train_dataloader.persistent_workers': False,
+    }
+    train(str(FOLDER / 'ttl_smooth_r18_1xb16_8e_tiny.py'), 'work', cfg_options=options)
+    tested = Config.fromfile(FOLDER / 'ttl_smooth_r18_1xb16_8e_tiny.py').model.backbone
+    figures = evaluate(
+        str(FOLDER / 'test_r50_256x128_sysu30k.py'),
+        'work/epoch_1.pth',
+        'work',
+        cfg_options={
+            'model.backbone.depth': tested.depth,
+            '+model.backbone.base_channels': tested.base_channels,
+            '+model.backbone.stem_channels': tested.stem_channels,
+            'test_dataloader.dataset.data_root': 'data/reid_tiny/sysu_test_set_all',
+            'test_dataloader.num_workers': 0,
+        },
+    )
+    assert figures['reid/valid_queries'] == 3
+    assert figures['reid/rank-10'] == 100  # seven gallery images
+    assert 100 / 7 <= figures['reid/mAP'] <= 100
