@@ -19,7 +19,7 @@ from ttl_mm.analysis import (
 from ttl_mm.engine import GaugeHook, Runner
 from ttl_mm.errors import UserError
 
-DIGITS = Path(__file__).parents[2] / 'configs' / 'ttl_smooth_r18_digits_1xb32_50e.py'
+(DIGITS,) = (Path(__file__).parents[2] / 'configs').glob('*_digits_*.py')
 HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
 WHERE = {'epoch', 'iter', 'threads'}
 COLLAPSE = {'gauge/std', 'gauge/effective_rank'}
