@@ -53,6 +53,13 @@ def test_very_few_images_are_said_to_take_few_steps():
     assert any('1,800 optimizer steps are few' in sentence for sentence in cautions(plan))
 
 
+@pytest.mark.parametrize(('images', 'momentum'), [(1_000_000, 0.99), (1000, 0.944), (104, 0.9)])
+def test_the_target_averages_over_at_most_a_hundredth_of_the_run(images, momentum):
+    plan = make_plan(images, 10, 1)
+    assert plan.recipe.base_momentum == momentum
+    assert plan.steps / 100 >= 0.99 / (1 - momentum) or momentum == 0.9
+
+
 def test_the_batch_never_exceeds_the_images_of_a_device():
     assert make_plan(100, 10, devices=2).recipe.batch == 50
 

@@ -17,7 +17,10 @@ _base_ = {base!r}
 train_dataloader = dict(
     batch_size={batch},
 {dataset})
-model = dict(head=dict(k={k}, smoothed=False, ranks=None))
+model = dict(
+    base_momentum={base_momentum:g},
+    head=dict(k={k}, smoothed=False, ranks=None),
+)
 optim_wrapper = dict(accumulative_counts={accumulation}, optimizer=dict(lr={lr:g}))
 param_scheduler = [
 {schedulers}]
@@ -72,6 +75,7 @@ def write_config(
             base=Path(os.path.relpath(Path(recipe).resolve(), out.parent.resolve())).as_posix(),
             dataset=dataset,
             k=plan.k,
+            base_momentum=ours.base_momentum,
             batch=ours.batch,
             accumulation=ours.accumulation,
             lr=ours.lr,
