@@ -12,12 +12,16 @@ from ttl_mm.analysis.clustering import (
     false_negatives_by_rank,
 )
 from ttl_mm.analysis.collapse import effective_rank, feature_std
+from ttl_mm.analysis.explore import Analysis, analyze_features, explore_ranks
 from ttl_mm.analysis.poles import fewest_poles, pole_loss
 
 __all__ = [
+    'Analysis',
     'RankExplorer',
+    'analyze_features',
     'class_divergence',
     'effective_rank',
+    'explore_ranks',
     'false_negative_frequency',
     'false_negatives_by_rank',
     'feature_std',
