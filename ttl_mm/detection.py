@@ -1,7 +1,7 @@
-"""What a detection config imports (``custom_imports``): mmdet, and the extra norm of res5.
+"""What a detection config imports (``custom_imports``): mmdet, if it can run here.
 
-Without the compiled ops of mmcv, mmdet fails with a traceback about ``mmcv._ext``, and mmpretrain
-leaves ``ResLayerExtraNorm`` out in silence. Here it is one sentence with the remedy.
+Without the compiled ops of mmcv, mmdet fails with a traceback about ``mmcv._ext``. Here it is one
+sentence with the remedy.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ from ttl_mm.errors import UserError
 
 
 def require_detection() -> None:
-    """Register mmdet's parts and ``ResLayerExtraNorm``, or say what is missing."""
+    """Import mmdet, or say what is missing."""
     import torch  # noqa: F401 the ops link against it
 
     for name, what in (('mmcv._ext', "mmcv's compiled ops"), ('mmdet.models', 'mmdet')):
@@ -22,7 +22,6 @@ def require_detection() -> None:
                 f'detection needs {what}, which cannot be imported ({error}): run `make full`, '
                 'or see what else is missing with `ttl doctor`.'
             ) from error
-    import_module('mmpretrain.models.utils.res_layer_extra_norm')
 
 
 require_detection()

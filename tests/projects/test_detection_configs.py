@@ -13,7 +13,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 
 import ttl_mm.detection  # noqa: F401 registers what the configs name
-from ttl_mm.registry import HOOKS, METRICS
+from ttl_mm.registry import HOOKS, METRICS, MODELS
 
 FOLDER = Path(__file__).parents[2] / 'projects' / 'detection' / 'configs'
 COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
@@ -77,7 +77,7 @@ def nothing_comes_from_caffe(cfg: Config) -> None:  # 4
     text = Config(dict(model=cfg.model)).pretty_text
     assert 'caffe' not in text
     assert 'open-mmlab' not in text
-    assert cfg.model.backbone.style == cfg.model.roi_head.shared_head.style == 'pytorch'
+    assert cfg.model.backbone.style == 'pytorch'
 
 
 def parts_of_voc_are_one_dataset(cfg: Config) -> None:  # 5
@@ -121,11 +121,11 @@ def scales_are_the_recipes(cfg: Config) -> None:  # 8
 
 
 def norms_are_trained(cfg: Config) -> None:
-    assert cfg.model.backbone.frozen_stages == -1
-    for part in (cfg.model.backbone, cfg.model.roi_head.shared_head):
-        assert part.norm_cfg == dict(type='SyncBN', requires_grad=True)
-        assert part.norm_eval is False
-    assert cfg.model.roi_head.shared_head.type == 'ResLayerExtraNorm'
+    backbone, res5 = cfg.model.backbone, cfg.model.roi_head.shared_head
+    assert backbone.norm_cfg == res5.norm_cfg == dict(type='SyncBN', requires_grad=True)
+    assert backbone.norm_eval is False
+    assert backbone.frozen_stages == -1
+    assert MODELS.get(res5.type).__name__ == 'Res5'
 
 
 def difficult_and_small_objects_are_trained_on(cfg: Config) -> None:
@@ -168,7 +168,9 @@ DEFECTS = {
     scales_are_the_recipes: lambda c: next(
         step for step in _voc_part(c).pipeline if step.type == 'RandomChoiceResize'
     ).update(scales=[(1333, 800)]),
-    norms_are_trained: lambda c: c.model.roi_head.shared_head.update(norm_eval=True),
+    norms_are_trained: lambda c: c.model.roi_head.update(
+        shared_head=dict(type='ResLayer', norm_cfg=dict(type='BN', requires_grad=False))
+    ),
     difficult_and_small_objects_are_trained_on: lambda c: _voc_part(c).update(
         filter_cfg=dict(filter_empty_gt=True, bbox_min_size=32)
     ),

@@ -1,6 +1,7 @@
 """Both detectors on generated images: train, save, resume, test, and all their figures.
 
-The configs are the shipped ones; only sizes differ: a ResNet-18, small images, few proposals.
+The configs are the shipped ones; only sizes differ: a narrow ResNet-18, small images, and few
+proposals.
 """
 
 import json
@@ -22,11 +23,11 @@ COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 
 @pytest.fixture(scope='module')
 def checkpoint(tmp_path_factory) -> Path:
-    """A pre-training checkpoint of a ResNet-18 with statistics that are not the default."""
+    """A pre-training checkpoint of a narrow ResNet-18 with statistics that are not the default."""
     from mmpretrain.models import ResNet
 
     torch.manual_seed(0)
-    backbone = ResNet(18)
+    backbone = ResNet(18, stem_channels=16, base_channels=16)
     for tensor in backbone.state_dict().values():
         if tensor.is_floating_point() and tensor.ndim == 1:
             tensor.uniform_(0.5, 1.5)
@@ -52,13 +53,16 @@ def small(name: str, data: Path, checkpoint: Path, monkeypatch) -> tuple[str, di
     monkeypatch.setenv('VOC_ROOT', str(data / 'VOCdevkit'))
     options = {
         'model.backbone.depth': 18,
+        '+model.backbone.base_channels': 16,
+        '+model.backbone.stem_channels': 16,
         'model.backbone.init_cfg.checkpoint': str(checkpoint),
-        'model.rpn_head.in_channels': 256,
+        'model.rpn_head.in_channels': 64,
         'model.rpn_head.feat_channels': 16,
         'model.roi_head.shared_head.depth': 18,
+        '+model.roi_head.shared_head.base_channels': 16,
         'model.roi_head.shared_head.init_cfg.checkpoint': str(checkpoint),
-        'model.roi_head.bbox_roi_extractor.out_channels': 256,
-        'model.roi_head.bbox_head.in_channels': 512,
+        'model.roi_head.bbox_roi_extractor.out_channels': 64,
+        'model.roi_head.bbox_head.in_channels': 128,
         'model.train_cfg.rpn_proposal.max_per_img': 32,
         'model.train_cfg.rcnn.sampler.num': 16,
         'model.test_cfg.rpn.max_per_img': 32,
@@ -78,7 +82,7 @@ def small(name: str, data: Path, checkpoint: Path, monkeypatch) -> tuple[str, di
         options[f'{loader}.dataset.pipeline.1.scale'] = (120, 96)
     scales = [(120, 96), (120, 112)]
     if 'mask' in name:
-        options['model.roi_head.mask_head.in_channels'] = 512
+        options['model.roi_head.mask_head.in_channels'] = 128
         options['model.roi_head.mask_head.conv_out_channels'] = 16
         options['train_dataloader.dataset.pipeline.2.scales'] = scales
     else:

@@ -4,7 +4,7 @@ _base_ = ['mmdet::pascal_voc/faster-rcnn_r50-caffe-c4_ms-18k_voc0712.py', '_base
 model = dict(
     data_preprocessor=_base_.preprocessor,
     backbone=_base_.backbone,
-    roi_head=dict(shared_head=_base_.res5),
+    roi_head=dict(shared_head=dict(_delete_=True, **_base_.res5)),
 )
 
 data_root = '{{$VOC_ROOT:data/VOCdevkit/}}'

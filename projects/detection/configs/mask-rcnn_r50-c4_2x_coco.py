@@ -4,7 +4,7 @@ _base_ = ['mmdet::mask_rcnn/mask-rcnn_r50-caffe-c4_1x_coco.py', '_base_/c4_trans
 model = dict(
     data_preprocessor=_base_.preprocessor,
     backbone=_base_.backbone,
-    roi_head=dict(shared_head=_base_.res5),
+    roi_head=dict(shared_head=dict(_delete_=True, **_base_.res5)),
     train_cfg=dict(rpn=dict(allowed_border=-1)),
 )
 

@@ -18,11 +18,10 @@ backbone = dict(
     zero_init_residual=False,  # matters at random initialisation only
     init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint=None),
 )
-res5 = dict(  # its only child besides the norm is layer4 of the same network
-    type='ResLayerExtraNorm',
+res5 = dict(
+    type='ttl_mm.Res5',
+    depth=50,
     norm_cfg=trained_norm,
-    norm_eval=False,
-    style='pytorch',
     init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint=None, fresh=['norm.']),
 )
 
