@@ -1,0 +1,107 @@
+"""model-index.yml and the metafiles: every path exists, every key is known, every figure is told
+apart as published (and is in the paper) or measured (and says how).
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from mmengine.config import Config
+from modelindex.load_model_index import load
+
+from ttl_mm.analysis.published import published
+from ttl_mm.zoo.cache import status
+from ttl_mm.zoo.manifest import read_manifest
+
+ROOT = Path(__file__).parent.parent
+INDEX = yaml.safe_load((ROOT / 'model-index.yml').read_text())
+METAFILES = {path: yaml.safe_load((ROOT / path).read_text()) for path in INDEX['Import']}
+MODELS = [(path, model) for path, file in METAFILES.items() for model in file['Models']]
+RESULTS = [(model['Name'], result) for _, model in MODELS for result in model.get('Results', ())]
+MODEL_KEYS = {'Name', 'In Collection', 'Config', 'Metadata', 'Results', 'Weights'}
+METADATA_KEYS = {'Training Data', 'Epochs', 'Iterations', 'Batch Size', 'Parameters'}
+RESULT_KEYS = {
+    'published': {'Task', 'Dataset', 'Metrics', 'Source', 'Table'},
+    'measured': {'Task', 'Dataset', 'Metrics', 'Source', 'Command'},
+}
+each_model = pytest.mark.parametrize(
+    ('metafile', 'model'), MODELS, ids=[model['Name'] for _, model in MODELS]
+)
+
+
+def test_reader_of_the_format_finds_no_fault():
+    index = load(str(ROOT / 'model-index.yml'))
+    index.check(silent=False)
+    index.build_models_with_collections()
+    assert len(list(index.models)) == len(MODELS)
+
+
+def test_every_recipe_has_one_entry():
+    """A recipe that this names belongs into the metafile of its folder."""
+    for metafile in METAFILES:
+        folder = (ROOT / metafile).parent
+        folder = folder if folder.name == 'configs' else folder / 'configs'
+        recipes = sorted(str(path.relative_to(ROOT)) for path in folder.glob('*.py'))
+        assert sorted(m['Config'] for path, m in MODELS if path == metafile) == recipes
+    assert set(ROOT.glob('*/*metafile.yml')) | set(ROOT.glob('*/*/metafile.yml')) == {
+        ROOT / path for path in METAFILES
+    }
+
+
+@each_model
+def test_entry(metafile, model):
+    assert model.keys() <= MODEL_KEYS
+    assert model['Metadata'].keys() <= METADATA_KEYS
+    collections = {c['Name']: c for c in METAFILES[metafile]['Collections']}
+    assert (ROOT / collections[model['In Collection']]['README']).is_file()
+    assert model['Name'] == Path(model['Config']).stem
+    if 'Weights' in model:
+        assert (ROOT / model['Weights']).is_file()
+
+
+@each_model
+def test_metadata_is_what_the_config_says(metafile, model):
+    config = Config.fromfile(ROOT / model['Config'])
+    metadata = model['Metadata']
+    if 'Epochs' in metadata:
+        assert metadata['Epochs'] == config.train_cfg.max_epochs
+    if 'Iterations' in metadata:
+        assert metadata['Iterations'] == config.train_cfg.max_iters
+    accumulation = config.optim_wrapper.get('accumulative_counts', 1)
+    assert metadata['Batch Size'] == config.auto_scale_lr.base_batch_size * accumulation
+
+
+@pytest.mark.parametrize(('name', 'result'), RESULTS, ids=[name for name, _ in RESULTS])
+def test_result_tells_its_origin(name, result):
+    source = result['Source']
+    assert result.keys() == RESULT_KEYS[source]
+    for metric, value in result['Metrics'].items():
+        assert metric.endswith(f'({source})')
+        if source == 'published':
+            after = re.search(r'after (\d+) epochs', metric)
+            only = {'epochs': int(after[1])} if after else {}
+            assert value in [cell.value for cell in published(result['Table'], ours=True, **only)]
+
+
+def test_measured_results_of_shipped_weights_agree_with_the_manifest():
+    for entry in read_manifest().values():
+        listed = [m for _, m in MODELS if m['Config'] == entry.config and 'Weights' in m]
+        if entry.shipped is None:
+            continue
+        (model,) = listed
+        assert ROOT / model['Weights'] == entry.shipped
+        metrics = {k: v for r in model['Results'] for k, v in r['Metrics'].items()}
+        assert metrics == {f'{r["metric"]} ({r["source"]})': r['value'] for r in entry.results}
+        assert {r['Command'] for r in model['Results']} == {r['command'] for r in entry.results}
+
+
+@pytest.mark.parametrize('entry', read_manifest().values(), ids=lambda entry: entry.name)
+def test_manifest_entry(entry):
+    assert entry.config is None or (ROOT / entry.config).is_file()
+    assert entry.shipped is None or status(entry) == 'ok'
+    if entry.sha256 is not None:
+        assert Path(entry.file).stem.endswith(entry.sha256[:8])
+    for result in entry.results:
+        origin = {'published': 'by', 'measured': 'command'}[result['source']]
+        assert result.keys() == {'metric', 'value', 'source', origin}
