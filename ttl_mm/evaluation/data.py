@@ -1,0 +1,136 @@
+"""The two splits that an evaluation needs, from a folder or from a config."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from mmengine.registry import DefaultScope
+from torch.utils.data import Dataset
+
+from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.errors import UserError
+from ttl_mm.registry import DATASETS
+
+TEST_NAMES = ('val', 'test', 'valid', 'validation')
+TEST_SHARE = 0.2
+
+
+def evaluation_pipeline(size: int) -> list[dict]:
+    """A single centre crop: short side to 256 / 224 of ``size``, then the middle.
+
+    Images meant for networks with small inputs, below 96 pixels, have no margin to crop away.
+    """
+    edge = round(size * 256 / 224) if size >= 96 else size
+    resize = {'scale': edge, 'edge': 'short', 'interpolation': 'bilinear', 'backend': 'pillow'}
+    return [
+        {'type': 'ttl_mm.LoadImage'},
+        {'type': 'mmpretrain.ResizeEdge', **resize},
+        {'type': 'mmpretrain.CenterCrop', 'crop_size': size},
+        {'type': 'mmpretrain.PackInputs'},
+    ]
+
+
+def open_splits(data: str, size: int) -> tuple[dict[str, Dataset], str]:
+    """The labelled splits ``train`` and ``test``, and how they came about, in words.
+
+    Args:
+        data: a folder with ``train`` and ``val`` or ``test``, each with a sub-folder per class; or
+            a folder of classes, of which a fifth is held out; or a config with datasets.
+        size: images are brought to squares of so many pixels.
+    """
+    if data.endswith('.py'):
+        splits, how = _from_config(data, size)
+    else:
+        splits, how = _from_folder(Path(data), size)
+    check_classes({name: split.metainfo['classes'] for name, split in splits.items()}, data)
+    return splits, how
+
+
+def _from_config(path: str, size: int) -> tuple[dict, str]:
+    from ttl_mm.engine.config_check import read_config  # which imports the probe, hence us
+
+    config = read_config(path)
+    loaders = {
+        'train': config.get('train_dataloader'),
+        'test': config.get('test_dataloader') or config.get('val_dataloader'),
+    }
+    splits = {}
+    for name, loader in loaders.items():
+        if not loader:
+            raise UserError(f'{path} has no {name}_dataloader: an evaluation needs both splits.')
+        dataset = {**loader['dataset'], 'pipeline': evaluation_pipeline(size)}
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            splits[name] = DATASETS.build(dataset)
+    return splits, 'as the config splits them'
+
+
+def _from_folder(root: Path, size: int) -> tuple[dict, str]:
+    pipeline = evaluation_pipeline(size)
+    test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
+    if (root / 'train').is_dir() and test is not None:
+        folders = {'train': root / 'train', 'test': test}
+        splits = {
+            name: ImageFolder(str(folder), pipeline, with_label=True)
+            for name, folder in folders.items()
+        }
+        return splits, f'folders train and {test.name}'
+    whole = ImageFolder(str(root), pipeline, with_label=True)
+    held_out = hold_out(list(whole.names), whole.labels, whole.metainfo['classes'])
+    splits = {'train': Part(whole, ~held_out), 'test': Part(whole, held_out)}
+    return splits, f'{TEST_SHARE:.0%} of every class held out, chosen by the hash of the names'
+
+
+def hold_out(names: list[str], labels: np.ndarray, classes) -> np.ndarray:
+    """Which images (N,) to test on: of every class the fifth with the smallest SHA-256 of names."""
+    chosen = np.zeros(len(names), bool)
+    ranks = [hashlib.sha256(name.encode()).digest() for name in names]
+    for label, name in enumerate(classes):
+        members = sorted(np.flatnonzero(labels == label), key=lambda i: ranks[i])
+        if len(members) < 2:
+            raise UserError(
+                f'class {name} has {len(members)} image: two are needed, one to train on and one '
+                'to test on.'
+            )
+        chosen[members[: max(1, round(TEST_SHARE * len(members)))]] = True
+    return chosen
+
+
+class Part(Dataset):
+    """Some samples of a labelled dataset.
+
+    Args:
+        dataset: the whole.
+        chosen: a mask (N,) or indices of those to keep.
+    """
+
+    def __init__(self, dataset, chosen: np.ndarray) -> None:
+        self.dataset = dataset
+        self.indices = np.arange(len(dataset))[chosen]
+        self.metainfo = dataset.metainfo
+        self.data_root = getattr(dataset, 'data_root', None)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def get_data_info(self, index: int) -> dict:
+        return self.dataset.get_data_info(int(self.indices[index]))
+
+    def __getitem__(self, index: int) -> dict:
+        return self.dataset[int(self.indices[index])]
+
+
+def check_classes(classes: dict[str, tuple[str, ...]], where: str) -> None:
+    """Both splits have the same classes, and more than one."""
+    train, test = (set(classes[name]) for name in ('train', 'test'))
+    for one, other, missing in (('train', 'test', train - test), ('test', 'train', test - train)):
+        if missing:
+            names = ', '.join(sorted(missing)[:5]) + (' ...' if len(missing) > 5 else '')
+            raise UserError(
+                f'{len(missing)} classes of {where} are in the {one} split and not in the {other} '
+                f'split ({names}): both need the same sub-folders.'
+            )
+    if len(train) < 2:
+        raise UserError(
+            f'{where} has a single class ({next(iter(train), "none")}): two are needed. Images lie '
+            'in one sub-folder per class.'
+        )

@@ -1,0 +1,145 @@
+"""From a network and a dataset to a file of features."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import mmengine
+import mmpretrain
+import torch
+from mmengine.dataset import default_collate
+from mmengine.dist import barrier, get_dist_info
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+import ttl_mm
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.feature_file import Features, FeatureWriter, read_features
+from ttl_mm.evaluation.forward import evaluating, extract_batches, output_stages
+
+
+def extract_features(
+    backbone: nn.Module,
+    preprocessor: nn.Module,
+    dataset: Dataset,
+    path: str | Path,
+    about: dict | None = None,
+    stages: Sequence[int] = (4,),
+    batch_size: int = 128,
+    num_workers: int = 0,
+    progress=lambda done, total: None,
+) -> Features:
+    """Write the pooled features of every image of ``dataset`` to ``path`` and open the file.
+
+    Every process of a group takes its share of the batches. A finished file of the same origin is
+    opened as it is, an unfinished one is completed.
+
+    Args:
+        backbone: maps images to feature maps.
+        preprocessor: moves a batch to the backbone's device and normalises it.
+        dataset: labelled; its items are as PackInputs makes them, the same on every access.
+        path: the file to make.
+        about: origin of the weights and of the images, kept in the file.
+        stages: which stages, counted from 1.
+        batch_size: images per forward pass.
+        num_workers: processes that load images.
+        progress: called with the images done and the images in all, on the first process.
+    """
+    path, total = Path(path), len(dataset)
+    if total == 0:
+        raise UserError('the dataset is empty: there is nothing to extract features of.')
+    about = {**(about or {}), 'weights': weights_hash(backbone), 'stages': sorted(stages)}
+    about |= data_identity(dataset)
+    about['versions'] = versions()
+    if _is_current(path, about):
+        return read_features(path)
+    rank, world = get_dist_info()
+    with evaluating(backbone), output_stages(backbone, stages):
+        dims = _dims(backbone, preprocessor, dataset, sorted(stages))
+        names = [_name(dataset, i) for i in range(total)]
+        shared = (path, dims, names, dataset.metainfo['classes'], about, batch_size)
+        writer = FeatureWriter(*shared) if rank == 0 else None
+        barrier()
+        writer = writer or FeatureWriter(*shared, create=False)
+        missing = writer.missing()
+        barrier()  # everybody has seen the same list
+        mine = missing[rank::world]
+        loader = DataLoader(
+            dataset,
+            batch_sampler=[range(b * batch_size, min(total, (b + 1) * batch_size)) for b in mine],
+            num_workers=num_workers,
+            collate_fn=default_collate,
+        )
+        found = extract_batches(backbone, preprocessor, loader)
+        for count, (batch, (outputs, labels)) in enumerate(zip(mine, found), 1):
+            rows = {s: x.cpu().numpy() for s, x in zip(sorted(stages), outputs)}
+            writer.write(batch, rows, labels.numpy())
+            if rank == 0:
+                left = (len(missing) - count * world) * batch_size
+                progress(min(total, max(0, total - left)), total)
+    barrier()
+    if rank == 0:
+        writer.finish()
+    barrier()
+    return read_features(path)
+
+
+def _is_current(path: Path, about: dict) -> bool:
+    """Whether the file is there and of this origin."""
+    if not path.exists():
+        return False
+    try:
+        found = read_features(path).about
+    except UserError:  # damaged or of another kind: made anew
+        return False
+    return {**found, 'stage': None} == {**json.loads(json.dumps(about)), 'stage': None}
+
+
+def _dims(backbone, preprocessor, dataset, stages: list[int]) -> dict[int, int]:
+    """How many features each stage has, from one image."""
+    ((outputs, _),) = extract_batches(backbone, preprocessor, [default_collate([dataset[0]])])
+    return {stage: x.shape[1] for stage, x in zip(stages, outputs)}
+
+
+def _name(dataset, index: int) -> str:
+    """The image's path below the root of its dataset, or its number where it has none."""
+    path = dataset.get_data_info(index).get('img_path')
+    if path is None:
+        return str(index)
+    root = getattr(dataset, 'data_root', None)
+    try:
+        return str(Path(path).relative_to(root)) if root else str(path)
+    except ValueError:
+        return str(path)
+
+
+def weights_hash(module: nn.Module) -> str:
+    """SHA-256 of all tensors with their names, whatever file they came from."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        if not name.endswith('num_batches_tracked'):  # nothing is computed from it
+            digest.update(f'{name} {tensor.dtype} {tuple(tensor.shape)}\n'.encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def data_identity(dataset) -> dict:
+    """How many images, and a SHA-256 of their names, sizes in bytes and labels."""
+    digest = hashlib.sha256()
+    for i in range(len(dataset)):
+        info = dataset.get_data_info(i)
+        path = info.get('img_path')
+        size = Path(path).stat().st_size if path else hashlib.sha256(info['img']).hexdigest()
+        digest.update(f'{_name(dataset, i)}\t{size}\t{info.get("gt_label")}\n'.encode())
+    return {'images': len(dataset), 'data': digest.hexdigest()}
+
+
+def versions() -> dict[str, str]:
+    """The versions that a figure depends on."""
+    return {
+        'ttl_mm': ttl_mm.__version__,
+        'torch': torch.__version__,
+        'mmpretrain': mmpretrain.__version__,
+        'mmengine': mmengine.__version__,
+    }

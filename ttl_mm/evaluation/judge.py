@@ -1,0 +1,138 @@
+"""Figures with their protocol: what was measured, how, on what, with which weights."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import sklearn
+
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.data import check_classes
+from ttl_mm.evaluation.feature_file import Features
+from ttl_mm.evaluation.features import versions
+from ttl_mm.evaluation.knn import knn_sweep
+from ttl_mm.evaluation.linear import linear_classify
+from ttl_mm.evaluation.lowshot import low_shot
+
+KS = (10, 20, 100, 200)
+TEMPERATURE = 0.07
+# what must be the same for two files to be of one model
+_OF_THE_MODEL = {
+    'weights': 'the weights',
+    'stage': 'the stage',
+    'crop': 'the size of the images',
+    'normalisation': 'the normalisation of the images',
+}
+
+
+def check_pair(train: Features, test: Features) -> None:
+    """Both splits are of one model and have the same classes, each of them at least once."""
+    for key, name in _OF_THE_MODEL.items():
+        if train.about.get(key) != test.about.get(key):
+            raise UserError(
+                f'the training and the test features do not belong together: {name} differ '
+                f'({_short(train.about.get(key))} and {_short(test.about.get(key))}); extract '
+                'both with the same checkpoint and settings.'
+            )
+    present = {
+        name: tuple(split.classes[label] for label in np.unique(split.labels))
+        for name, split in (('train', train), ('test', test))
+    }
+    check_classes(present, 'the features')
+    if train.classes != test.classes:
+        raise UserError('the training and the test features number their classes differently.')
+
+
+def _short(value) -> str:
+    return value[:12] if isinstance(value, str) and len(value) > 40 else str(value)
+
+
+def judge(
+    train: Features,
+    test: Features,
+    protocols: Sequence[str] = ('knn', 'linear'),
+    ks: Sequence[int] = KS,
+    temperatures: Sequence[float] = (TEMPERATURE,),
+    device=None,
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Measure by every protocol asked for.
+
+    Returns:
+        The figures, each a dict with ``protocol``, ``metric``, ``value`` and all it rests on; and
+        the predictions of each classifier by its protocol's name.
+    """
+    check_pair(train, test)
+    data = train.features, train.labels, test.features
+    found: list[dict] = []
+    predictions: dict[str, np.ndarray] = {}
+
+    def add_classifier(name: str, settings: dict, predicted: np.ndarray) -> None:
+        accuracy = 100 * float(np.mean(predicted == test.labels))
+        found.append({'protocol': name, **settings, 'metric': 'top-1 (%)', 'value': accuracy})
+        predictions.setdefault(name, predicted)
+
+    if 'knn' in protocols:
+        possible = [k for k in ks if k <= len(train.labels)]
+        if not possible:
+            raise UserError(f'k is {min(ks)}, the training set has {len(train.labels)} images.')
+        sweep = knn_sweep(*data, possible, temperatures, device)
+        for (k, t), predicted in sweep.items():
+            add_classifier('weighted kNN, cosine', {'k': k, 'temperature': t}, predicted)
+    if 'linear' in protocols:
+        predicted = linear_classify(*data, device=device)
+        settings = {'features': 'centre crops', 'penalty': 'none', 'solver': 'L-BFGS'}
+        add_classifier('logistic regression on frozen features', settings, predicted)
+    if 'lowshot' in protocols:
+        for shots, values in low_shot(*data, test.labels).items():
+            found.append(
+                {
+                    'protocol': 'low-shot linear SVM on frozen features',
+                    'shots': shots,
+                    'draws': len(values),
+                    'cost': 1.0,
+                    'metric': 'top-1 (%)',
+                    'value': float(values.mean()),
+                    'spread': float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+                }
+            )
+    basis = origin(train, test)
+    return [{**figure, **basis} for figure in found], predictions
+
+
+def origin(train: Features, test: Features) -> dict:
+    """What a figure rests on: checkpoint, data and versions."""
+    about = train.about
+    model = {key: about[key] for key in ('checkpoint', 'checkpoint_sha256') if key in about}
+    return {
+        **model,
+        'weights_sha256': about['weights'],
+        'stage': about['stage'],
+        'crop': about.get('crop'),
+        'split': about.get('split'),
+        'train': {'images': len(train.labels), 'fingerprint': about['data']},
+        'test': {'images': len(test.labels), 'fingerprint': test.about['data']},
+        'classes': len(train.classes),
+        'extracted_with': about['versions'],
+        'measured_with': {**versions(), 'scikit-learn': sklearn.__version__},
+    }
+
+
+def table(figures: Sequence[dict]) -> str:
+    """The figures as lines of text."""
+    rows = []
+    for figure in figures:
+        details = [f'{key} {figure[key]}' for key in ('k', 'temperature', 'shots') if key in figure]
+        spread = f' ± {figure["spread"]:.2f}' if 'spread' in figure else ''
+        rows.append((figure['protocol'], ', '.join(details), f'{figure["value"]:.2f}{spread}'))
+    rows = [('protocol', 'setting', 'top-1 (%)'), *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    return '\n'.join('  '.join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows)
+
+
+def write_json(figures: Sequence[dict], path: str | Path) -> None:
+    """Write the figures; a file is there whole or not at all."""
+    partial = Path(path).with_name(Path(path).name + '.partial')
+    partial.write_text(json.dumps(list(figures), indent=2, ensure_ascii=False) + '\n')
+    os.replace(partial, path)

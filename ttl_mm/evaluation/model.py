@@ -1,0 +1,69 @@
+"""The network of an evaluation: a checkpoint's backbone, and the normalisation of its images."""
+
+from pathlib import Path
+
+import torch
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+from ttl_mm.zoo import layouts
+from ttl_mm.zoo.cache import sha256_of
+from ttl_mm.zoo.load import load_backbone_state, load_into, resolve
+
+IMAGENET = {'mean': (123.675, 116.28, 103.53), 'std': (58.395, 57.12, 57.375), 'to_rgb': True}
+
+
+def load_model(
+    checkpoint: str, config: str | None = None, device: str | torch.device | None = None
+) -> tuple[nn.Module, nn.Module, dict]:
+    """The backbone, its preprocessor, and where they came from.
+
+    Args:
+        checkpoint: a file in any layout that :mod:`ttl_mm.zoo.load` reads, or ``ttl_mm://name``.
+        config: a config whose ``model`` has the backbone and the ``data_preprocessor``. Without one
+            the backbone is read off the shapes, and images are normalised as for ImageNet.
+        device: a GPU if there is one, by default.
+    """
+    path = resolve(checkpoint)
+    state = load_backbone_state(path)
+    if config is not None:
+        backbone_cfg, normalise = _from_config(config)
+    else:
+        backbone_cfg = layouts.backbone_config({n: tuple(t.shape) for n, t in state.items()})
+        normalise = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
+    if backbone_cfg is None:
+        raise UserError(
+            f'the architecture of {checkpoint} is not known from its shapes: give the config it '
+            'was trained by with --config.'
+        )
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        backbone, preprocessor = MODELS.build(backbone_cfg), MODELS.build(normalise)
+    load_into(backbone, state)
+    device = torch.device(device or ('cuda' if torch.cuda.is_available() else 'cpu'))
+    about = {
+        'checkpoint': Path(path).name,
+        'checkpoint_sha256': sha256_of(path),
+        'architecture': layouts.architecture({n: tuple(t.shape) for n, t in state.items()}),
+        'normalisation': {key: normalise.get(key) for key in ('mean', 'std', 'to_rgb')},
+    }
+    backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here
+    return backbone, preprocessor.to(device), about
+
+
+def _from_config(path: str) -> tuple[dict, dict]:
+    from ttl_mm.engine.config_check import read_config  # which imports the probe, hence us
+
+    model = read_config(path).get('model') or {}
+    if not model.get('backbone') or not model.get('data_preprocessor'):
+        raise UserError(f'{path} has no model with a backbone and a data_preprocessor.')
+    backbone = {**model['backbone'], 'init_cfg': None, 'frozen_stages': -1}
+    if 'norm_cfg' in backbone:
+        backbone['norm_cfg'] = {**backbone['norm_cfg'], 'type': 'BN'}  # the same in evaluation
+    return backbone, dict(model['data_preprocessor'])
+
+
+def default_size(backbone: nn.Module) -> int:
+    """The usual input size: 32 for a network with CIFAR's stem, else 224."""
+    return 32 if type(backbone).__name__ == 'ResNet_CIFAR' else 224

@@ -1,0 +1,69 @@
+"""Pictures of features: a t-SNE map and a confusion matrix."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+FEW = 20  # classes that can be told apart by colour, and named along an axis
+
+
+def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 2000) -> None:
+    """A t-SNE map, coloured by class, of at most ``max_points`` evenly chosen samples."""
+    from sklearn.manifold import TSNE
+    from sklearn.preprocessing import normalize
+
+    chosen = np.linspace(0, len(labels) - 1, min(max_points, len(labels))).round().astype(int)
+    unit = normalize(np.asarray(features[chosen], np.float64))
+    perplexity = min(30.0, (len(chosen) - 1) / 3)
+    points = TSNE(perplexity=perplexity, init='pca', random_state=0).fit_transform(unit)
+    figure, axes = _figure()
+    colours = plt.get_cmap('tab20' if len(classes) > 10 else 'tab10')
+    for number, name in enumerate(classes):
+        members = labels[chosen] == number
+        colour = colours(number % colours.N)
+        axes.scatter(*points[members].T, s=8, color=colour, label=name, linewidths=0)
+    if len(classes) <= FEW:
+        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
+    axes.set(xticks=[], yticks=[], title=f't-SNE of {len(chosen)} of {len(labels)} features')
+    _save(figure, path)
+
+
+def draw_confusion(labels, predicted, classes, path: str | Path) -> None:
+    """The confusion matrix: rows are the true classes, shares of a row add up to 1."""
+    matrix = confusion_matrix(labels, predicted, len(classes))
+    shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
+    figure, axes = _figure()
+    image = axes.imshow(shares, vmin=0, vmax=1, cmap='Blues')
+    figure.colorbar(image, ax=axes, label='share of the true class')
+    axes.set(
+        xlabel='predicted', ylabel='true', title=f'top-1 {100 * np.mean(labels == predicted):.1f} %'
+    )
+    if len(classes) <= FEW:
+        axes.set_xticks(range(len(classes)), classes, rotation=45, ha='right')
+        axes.set_yticks(range(len(classes)), classes)
+        for (row, column), count in np.ndenumerate(matrix):
+            if count:
+                colour = 'white' if shares[row, column] > 0.5 else 'black'
+                axes.text(column, row, count, ha='center', va='center', color=colour, fontsize=7)
+    _save(figure, path)
+
+
+def confusion_matrix(labels, predicted, num_classes: int) -> np.ndarray:
+    """Counts (C, C) of (true class, predicted class)."""
+    matrix = np.zeros((num_classes, num_classes), int)
+    np.add.at(matrix, (np.asarray(labels), np.asarray(predicted)), 1)
+    return matrix
+
+
+def _figure():
+    figure = Figure(figsize=(9, 7), layout='constrained')
+    FigureCanvasAgg(figure)  # needs no display
+    return figure, figure.add_subplot()
+
+
+def _save(figure: Figure, path: str | Path) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,174 @@
+"""From a checkpoint and a folder to figures: what ``ttl eval`` does."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from mmengine.dist import get_dist_info
+from torch import distributed
+
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.data import evaluation_pipeline, open_splits
+from ttl_mm.evaluation.feature_file import Features, is_feature_file, read_features
+from ttl_mm.evaluation.features import extract_features
+from ttl_mm.evaluation.judge import KS, TEMPERATURE, judge, table, write_json
+from ttl_mm.evaluation.model import default_size, load_model
+
+FILES = {'train': 'train.safetensors', 'test': 'test.safetensors'}
+
+
+def evaluate(
+    source: Sequence[str],
+    data: str | None = None,
+    protocols: Sequence[str] = ('knn', 'linear'),
+    k: Sequence[int] | None = None,
+    temperature: Sequence[float] | None = None,
+    stage: int | None = None,
+    tsne: bool = False,
+    confusion: bool = False,
+    out: str | None = None,
+    device: str | None = None,
+    **extraction,
+) -> list[dict] | None:
+    """Extract if need be, measure, print a table, write ``figures.json`` and pictures.
+
+    Args:
+        source: a checkpoint; or a folder with both feature files; or the two files.
+        data: for a checkpoint, what :func:`ttl_mm.evaluation.data.open_splits` takes.
+        protocols: some of 'knn', 'linear', 'lowshot'.
+        k: numbers of neighbours.
+        temperature: temperatures of the votes.
+        stage: which of the extracted stages to judge; the last by default.
+        tsne: whether to draw a t-SNE map of the test features.
+        confusion: whether to draw the confusion matrix of the first classifier.
+        out: the folder for all files.
+        device: where to compute.
+        **extraction: of :func:`extract_splits`.
+
+    Returns:
+        The figures on the first process, None on the others.
+    """
+    paths = find_feature_files(source)
+    folder = Path(out) if out else _default_folder(source, data, paths)
+    if paths is None:
+        paths = extract_splits(source[0], data, folder, device, **extraction)
+    if get_dist_info()[0] != 0:
+        return None
+    train, test = (read_features(path, stage) for path in paths)
+    figures, predictions = judge(
+        train, test, protocols, k or KS, temperature or (TEMPERATURE,), device
+    )
+    print(table(figures))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(figures, folder / 'figures.json')
+    written = ['figures.json', *_draw(train, test, predictions, folder, tsne, confusion)]
+    print(f'{", ".join(written)} in {folder}')
+    return figures
+
+
+def find_feature_files(source: Sequence[str]) -> tuple[Path, Path] | None:
+    """The feature files to train and to test on; None if the source is a checkpoint."""
+    if len(source) == 1 and Path(source[0]).is_dir():
+        paths = tuple(Path(source[0]) / name for name in FILES.values())
+        if missing := [path for path in paths if not path.exists()]:
+            raise UserError(f'{missing[0]} is missing: make it with `ttl eval CHECKPOINT`.')
+        return paths
+    if len(source) == 2:
+        return Path(source[0]), Path(source[1])
+    if len(source) > 2:
+        raise UserError(f'{len(source)} files given: one checkpoint, or two feature files.')
+    if is_feature_file(source[0]):
+        raise UserError(
+            f'{source[0]} holds the features of one split: give the files of both, first the one '
+            'to train on.'
+        )
+    return None
+
+
+def _default_folder(source: Sequence[str], data: str | None, paths) -> Path:
+    if paths is not None:
+        return paths[1].parent
+    name = source[0].rpartition('://')[2]
+    return Path('work_dirs') / 'eval' / f'{Path(name).stem}_{Path(data or "").resolve().stem}'
+
+
+def extract_splits(
+    checkpoint: str,
+    data: str | None,
+    folder: Path,
+    device: str | None = None,
+    config: str | None = None,
+    stages: Sequence[int] = (4,),
+    size: int | None = None,
+    batch_size: int = 128,
+    workers: int = 0,
+) -> tuple[Path, Path]:
+    """Extract the features of both splits into ``folder``; every process does its share."""
+    if data is None:
+        raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')
+    _join_group()
+    if device is None and distributed.is_initialized() and torch.cuda.is_available():
+        device = f'cuda:{os.environ.get("LOCAL_RANK", 0)}'
+    backbone, preprocessor, about = load_model(checkpoint, config, device)
+    size = size or default_size(backbone)
+    splits, how = open_splits(data, size)
+    about |= {'crop': _describe(size), 'split': how}
+    for name, split in splits.items():
+        extract_features(
+            backbone,
+            preprocessor,
+            split,
+            folder / FILES[name],
+            about,
+            stages,
+            batch_size,
+            workers,
+            _Progress(name),
+        )
+    return tuple(folder / name for name in FILES.values())
+
+
+def _describe(size: int) -> str:
+    edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)
+    return f'short side {edge}, centre {size}, bilinear'
+
+
+def _join_group() -> None:
+    """Join the processes that torchrun started, if it did."""
+    if int(os.environ.get('WORLD_SIZE', 1)) > 1 and not distributed.is_initialized():
+        distributed.init_process_group('nccl' if torch.cuda.is_available() else 'gloo')
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ['LOCAL_RANK']))
+
+
+class _Progress:
+    """A line on the terminal, or one a tenth where there is none."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.tenth = name, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        line = f'{self.name}: {done:,} of {total:,} images'
+        if sys.stderr.isatty():
+            print('\r' + line, end='\n' if done == total else '', file=sys.stderr, flush=True)
+        elif 10 * done // total > self.tenth:
+            self.tenth = 10 * done // total
+            print(line, file=sys.stderr)
+
+
+def _draw(train: Features, test: Features, predictions, folder, tsne, confusion) -> list[str]:
+    from ttl_mm.evaluation.pictures import draw_confusion, draw_tsne
+
+    written = []
+    if tsne:
+        draw_tsne(test.features, test.labels, test.classes, folder / 'tsne.png')
+        written.append('tsne.png')
+    if confusion:
+        if not predictions:
+            raise UserError('--confusion needs a classifier: add --knn or --linear.')
+        predicted = next(iter(predictions.values()))
+        draw_confusion(test.labels, predicted, test.classes, folder / 'confusion.png')
+        written.append('confusion.png')
+    return written
