@@ -1,7 +1,5 @@
 """``ttl zoo``: list, fetch, verify and make published checkpoints."""
 
-import sys
-
 HELP = 'list, fetch, verify and make published checkpoints'
 
 
@@ -61,20 +59,12 @@ def _list(args) -> int:
 
 
 def _get(args) -> int:
-    from ttl_mm.zoo.cache import fetch
     from ttl_mm.zoo.manifest import find_entry
+    from ttl_mm.zoo.progress import fetch_visibly
 
     for entry in [find_entry(name, args.manifest) for name in args.names]:
-        with _progress(entry.name) as report:
-            path = fetch(
-                entry,
-                args.cache,
-                allow_unhashed=args.allow_unhashed,
-                timeout=args.timeout,
-                report=report,
-                say=lambda text: print(text, file=sys.stderr),
-            )
-        print(path)
+        options = {'allow_unhashed': args.allow_unhashed, 'timeout': args.timeout}
+        print(fetch_visibly(entry, args.cache, **options))
     return 0
 
 
@@ -111,23 +101,3 @@ def _publish(args) -> int:
     print(f'{path}  ({entry["size"]} bytes, sha256 {entry["sha256"]})')
     print(f'manifest entry: {path.with_suffix(".json")}')
     return 0
-
-
-def _progress(name: str):
-    """A bar on stderr, as a context that gives ``report(done, total)``; quiet in a pipe."""
-    import contextlib
-
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-    from rich.progress import TransferSpeedColumn as Speed
-
-    @contextlib.contextmanager
-    def bar():
-        console = Console(stderr=True)
-        columns = ('{task.description}', BarColumn(), DownloadColumn(), Speed())
-        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True,
-                      disable=not console.is_terminal) as progress:  # fmt: skip
-            task = progress.add_task(name, total=None)
-            yield lambda done, total: progress.update(task, completed=done, total=total)
-
-    return bar()

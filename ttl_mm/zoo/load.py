@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from ttl_mm.errors import UserError
 from ttl_mm.zoo import layouts
-from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.manifest import SCHEME, find_entry
+from ttl_mm.zoo.progress import fetch_visibly
 from ttl_mm.zoo.read import read_checkpoint
 
 _CONTAINERS = ('state_dict', 'model', 'model_state_dict')
@@ -52,7 +52,7 @@ def resolve(source: str | Path) -> Path:
     """The path of a checkpoint; ``ttl_mm://name`` is fetched and checked first."""
     if not str(source).startswith(SCHEME):
         return Path(source)
-    return fetch(find_entry(str(source).removeprefix(SCHEME)))
+    return fetch_visibly(find_entry(str(source).removeprefix(SCHEME)))
 
 
 def tensors_of(content: Mapping[str, Any]) -> dict[str, Tensor]:

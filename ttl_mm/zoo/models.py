@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.load import load_backbone_state, load_into
 from ttl_mm.zoo.manifest import SCHEME, find_entry
+from ttl_mm.zoo.progress import fetch_visibly
 from ttl_mm.zoo.read import read_checkpoint
 
 
@@ -38,7 +38,7 @@ def get_model(
     entry = find_entry(name)
     backbone = MODELS.build({**entry.backbone, **overrides})
     if pretrained is True:
-        pretrained = fetch(entry, allow_unhashed=allow_unhashed)
+        pretrained = fetch_visibly(entry, allow_unhashed=allow_unhashed)
     if pretrained is not False:
         load_into(backbone, load_backbone_state(pretrained))
     backbone.to(device).eval()
@@ -53,7 +53,7 @@ def load_from_zoo(filename: str, map_location: Any = None) -> dict[str, Any]:
     passes in silence over a checkpoint that matches nothing.
     """
     entry = find_entry(filename.removeprefix(SCHEME))
-    path = fetch(entry)
+    path = fetch_visibly(entry)
     if entry.kind != 'backbone':
         return read_checkpoint(path)
     state = {
