@@ -54,7 +54,12 @@ def look_of(index: int) -> dict:
 
 
 def curves(
-    runs: Sequence[Run], key: str, label: str, axis: Axis = EPOCHS, markers: bool = False
+    runs: Sequence[Run],
+    key: str,
+    label: str,
+    axis: Axis = EPOCHS,
+    markers: bool = False,
+    from_zero: bool = False,
 ) -> Figure | None:
     """One logged quantity of all runs; None where no run has it on that axis."""
     lines = [(i, run.name, *_line(run, key, axis)) for i, run in enumerate(runs)]
@@ -68,6 +73,8 @@ def curves(
         axes.set_xlabel(axis.label)
         axes.set_ylabel(label)
         axes.margins(x=0.02)
+        if from_zero:
+            axes.set_ylim(bottom=0, top=1.08 * max(y.max() for *_, y in lines) or 1)
         if axis.name == 'images':
             axes.xaxis.set_major_formatter(EngFormatter(sep=''))
         if len(runs) > 1:

@@ -93,7 +93,10 @@ def _table(table: Table) -> str:
     header = ''.join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
     rows = ''.join(
         f'<tr><th scope="row">{escape(row[0])}</th>'
-        + ''.join(f'<td>{escape(cell)}</td>' for cell in row[1:])
+        + ''.join(
+            f'<td data-label="{escape(name)}">{escape(cell)}</td>'
+            for name, cell in zip(table.header[1:], row[1:])
+        )
         + '</tr>\n'
         for row in table.rows
     )

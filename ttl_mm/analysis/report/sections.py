@@ -111,7 +111,8 @@ def time_to_target(runs: Sequence[Run], key: str, goal: float) -> Table:
     rows = []
     for run in runs:
         at = first_reached(run, key, goal)
-        rows.append([run.name, *(_spent(run, at) if at is not None else ['not reached', *'–––'])])
+        missed = 'not reached' if len(run.series(key)[1]) else 'not measured'
+        rows.append([run.name, *(_spent(run, at) if at is not None else [missed, *'–––'])])
     return Table([f'to {goal:g} % {ACCURACIES[key]}', 'epochs', 'images', 'time', 'cost'], rows)
 
 
@@ -143,15 +144,17 @@ def training_section(runs: Sequence[Run]) -> Section:
 
 def gauges_section(runs: Sequence[Run]) -> Section:
     """Clustering and collapse gauges."""
-    return Section('Clustering and collapse', pictures=_pictures(runs, GAUGES))
+    return Section('Clustering and collapse', pictures=_pictures(runs, GAUGES, from_zero=True))
 
 
-def _pictures(runs: Sequence[Run], wanted: Sequence[tuple[str, str, str]]) -> list[Picture]:
+def _pictures(
+    runs: Sequence[Run], wanted: Sequence[tuple[str, str, str]], from_zero: bool = False
+) -> list[Picture]:
     axis = EPOCHS if all(run.iterations_per_epoch for run in runs) else ITERATIONS
     return [
         Picture(key.replace('/', '_'), figure, caption)
         for key, label, caption in wanted
-        if (figure := curves(runs, key, label, axis))
+        if (figure := curves(runs, key, label, axis, from_zero=from_zero))
     ]
 
 
