@@ -1,5 +1,7 @@
 """``ttl check_detection`` from the outside."""
 
+import ttl_mm.registry  # noqa: F401  isort: skip
+
 from pathlib import Path
 
 import pytest

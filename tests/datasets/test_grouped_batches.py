@@ -1,5 +1,7 @@
 """Exact positions with mmdet's batches of one orientation."""
 
+import ttl_mm.registry  # noqa: F401  isort: skip
+
 import pytest
 from mmdet.datasets.samplers import AspectRatioBatchSampler
 

@@ -1,5 +1,7 @@
 """VOC annotations for training: difficult objects, and boxes that survive a flip."""
 
+import ttl_mm.registry  # noqa: F401  isort: skip
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """A start from pre-training is complete or refused."""
 
+import ttl_mm.registry  # noqa: F401  isort: skip
+
 import pytest
 import torch
 from mmengine.model import BaseModule

@@ -1,5 +1,7 @@
 """The shared head against the backbone's own stage and mmpretrain's layer."""
 
+import ttl_mm.registry  # noqa: F401  isort: skip
+
 import torch
 from mmpretrain.models import ResNet
 from mmpretrain.models.utils import ResLayerExtraNorm

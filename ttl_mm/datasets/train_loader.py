@@ -42,11 +42,9 @@ class EpochBatches:
 
     def __iter__(self) -> Iterator[list[SampleIndex]]:
         start, self._start = self._start, 0
-        if start and hasattr(self.sampler, 'seek'):
-            self.sampler.seek(start * self.batch_size)
         plain = type(self.batch_sampler) is BatchSampler  # not one that groups by aspect ratio
         if start and plain and hasattr(self.sampler, 'seek'):
-            self.sampler.seek(start * self.batch_sampler.batch_size)
+            self.sampler.seek(start * self.batch_size)
             start = 0
         for batch in islice(self.batch_sampler, start, None):
             yield [self._with_draw(index) for index in batch]
