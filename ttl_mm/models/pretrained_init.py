@@ -40,13 +40,14 @@ class PretrainedBackbone:
         parts = {name for name, _ in module.named_children()}
         state = start_state(self.checkpoint)
         state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
-        kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
+        own = _counted(module)
+        kept = {n: t for n, t in own.items() if n.startswith(self.fresh)}
         load_into(module, state | kept)
         if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
             update_init_info(module, init_info=f'PretrainedBackbone: {self.checkpoint}')
         fresh = f', {len(kept)} start anew' if kept else ''
         print_log(
-            f'{type(module).__name__}: all {len(module.state_dict()) - len(kept)} tensors from '
+            f'{type(module).__name__}: all {len(own) - len(kept)} tensors from '
             f'{self.checkpoint}{fresh}',
             logger='current',
         )
@@ -66,6 +67,10 @@ def equal_tensors(
 
     Counters of batches are left out.
     """
-    own = {n: t for n, t in module.state_dict().items() if not n.endswith('num_batches_tracked')}
-    equal = (n for n, t in own.items() if prefix + n in state and t.equal(state[prefix + n]))
-    return sum(1 for _ in equal), len(own)
+    own = _counted(module)
+    equal = [prefix + n in state and t.equal(state[prefix + n]) for n, t in own.items()]
+    return sum(equal), len(own)
+
+
+def _counted(module: nn.Module) -> dict[str, Tensor]:
+    return {n: t for n, t in module.state_dict().items() if not n.endswith('num_batches_tracked')}
