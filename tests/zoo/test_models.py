@@ -120,3 +120,11 @@ def test_scheme_never_runs_what_it_loads(zoo, tmp_path):
     with pytest.raises(UserError, match='refused'):
         CheckpointLoader.load_checkpoint('ttl_mm://tiny')
     assert not (tmp_path / 'ran').exists()
+
+
+def test_export_of_a_zoo_entry_lands_in_the_current_folder(zoo, tmp_path, monkeypatch):
+    from ttl_mm.zoo.export import export
+
+    (tmp_path / 'here').mkdir()
+    monkeypatch.chdir(tmp_path / 'here')
+    assert export('ttl_mm://tiny', 'safetensors').resolve().parent == tmp_path / 'here'

@@ -11,6 +11,7 @@ from ttl_mm.zoo import layouts
 from ttl_mm.zoo.cache import sha256_of
 from ttl_mm.zoo.formats import FORMATS, Features, State, mmpretrain_net
 from ttl_mm.zoo.load import load_backbone_state, load_into, resolve
+from ttl_mm.zoo.manifest import SCHEME
 
 TOLERANCE = 1e-5  # of the largest output, or of 1 if that is larger
 
@@ -23,7 +24,7 @@ def export(
     Args:
         source: A checkpoint in any layout that :func:`load_backbone_state` knows.
         to: One of :data:`FORMATS`.
-        path: Where to write; next to the source by default.
+        path: Where to write; by default next to the source, or here for one of the zoo.
         prefix: As for :func:`load_backbone_state`.
 
     Raises:
@@ -46,7 +47,8 @@ def export(
     }
     reference = mmpretrain_net(config)
     load_into(reference, state)
-    path = Path(path or file.with_name(f'{file.stem}_{to}{FORMATS[to].suffix}'))
+    folder = Path() if str(source).startswith(SCHEME) else file.parent
+    path = Path(path or folder / f'{file.stem}_{to}{FORMATS[to].suffix}')
     fresh = path.with_name(f'.{path.stem}.{os.getpid()}{FORMATS[to].suffix}')
     try:
         FORMATS[to].write(state, meta, fresh)
