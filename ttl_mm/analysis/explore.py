@@ -57,11 +57,12 @@ def analyze_features(
     num_batches: int = 500,
     risk: float = 1e-3,
     seed: int = 0,
+    query: Tensor | None = None,
+    key: Tensor | None = None,
 ) -> Analysis:
     """Measure every gauge on ``num_batches`` random batches of the features.
 
-    An image is compared with the others as it is, without augmentation: its positive is not among
-    the negatives, so one view is enough.
+    The positive of an anchor is not among its negatives, so one view of every image is enough.
 
     Args:
         features: (N, D).
@@ -71,6 +72,8 @@ def analyze_features(
         num_batches: How many batches are drawn.
         risk: Bound on the over-clustering risk for the suggested k.
         seed: Of the draw.
+        query: (N, E) anchors that are ranked, such as predictions; the features by default.
+        key: (N, E) what they are ranked against, such as target projections; the same.
     """
     if not 2 <= batch_size <= len(features):
         raise UserError(
@@ -80,7 +83,9 @@ def analyze_features(
     if len(counts) < 2:
         raise UserError('all images have one class: clustering needs at least two.')
     m, total = batch_size - 1, len(labels)
-    explorer = explore_ranks(features, features, labels, batch_size, num_batches, seed)
+    query = features if query is None else query
+    key = features if key is None else key
+    explorer = explore_ranks(query, key, labels, batch_size, num_batches, seed)
     chance = (counts * (counts - 1)).sum().item() / (total * (total - 1))
     shares = (counts / total).tolist()
     middle = (m + 1) // 2

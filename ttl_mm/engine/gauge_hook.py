@@ -11,6 +11,7 @@ from torch import Tensor
 from ttl_mm.analysis.clustering import RankExplorer, class_divergence
 from ttl_mm.analysis.collapse import effective_rank, feature_std
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.forward import pooled
 from ttl_mm.models.losses import ALL, SEMI_HARD, deputy_ranks
 from ttl_mm.registry import HOOKS
 
@@ -95,8 +96,7 @@ class GaugeHook(Hook):
 
     def _keep(self, labels: Tensor | None) -> None:
         """Keep what was heard of the first view."""
-        features = self._heard['features'][0]
-        self._features.append(features.flatten(2).mean(2) if features.ndim > 2 else features)
+        self._features.append(pooled(self._heard['features'][0])[-1])
         self._projections.append(self._heard['projections'][0])
         if labels is None:
             return

@@ -13,7 +13,7 @@ from ttl_mm.errors import UserError
 def load_runs(folders: Sequence[str | Path]) -> list[Run]:
     """Read several work dirs; runs of the same name are told apart by their parent folders."""
     unique = list(dict.fromkeys(Path(folder).resolve() for folder in folders))
-    return [load_run(folder, name) for folder, name in zip(unique, _distinct_names(unique))]
+    return [load_run(folder, name) for folder, name in zip(unique, distinct_names(unique))]
 
 
 def load_run(folder: str | Path, name: str | None = None) -> Run:
@@ -65,7 +65,7 @@ def _read_records(log: Path) -> list[dict]:
     return records
 
 
-def _distinct_names(folders: Sequence[Path]) -> list[str]:
+def distinct_names(folders: Sequence[Path]) -> list[str]:
     """Shortest ends of the paths, of one length for each group of equal names, that differ."""
     names = [folder.name for folder in folders]
     depth = 1
