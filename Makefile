@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+DEMO_CONFIG := configs/ttl_smooth_r18_digits_1xb32_40e.py
+DEMO_RUN := work_dirs/demo
 
 .PHONY: demo test lint light full faults clean
 
@@ -10,7 +12,10 @@ full:  ## the full environment: compiled mmcv ops, mmdet, test tools
 	@$(PYTHON) requirements/install.py full
 
 demo: light  ## pre-train on real digits and write a report
-	@$(BIN)/python -m ttl_mm demo
+	@rm -rf $(DEMO_RUN)
+	@$(BIN)/python tools/train.py $(DEMO_CONFIG) --work-dir $(DEMO_RUN)
+	@$(BIN)/ttl report $(DEMO_RUN) --neighbours --out $(DEMO_RUN)/report \
+	  --title 'Digits, learnt without labels'
 
 test: full lint  ## everything CI checks
 	@$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -93,19 +93,24 @@ class ProbeHook(Hook):
 
     def measure(self, model) -> dict[str, float]:
         """Top-1 accuracies in percent; the processes share the work and agree on the result."""
-        train, train_labels = self._features(model, 'train')
-        test, test_labels = self._features(model, 'test', gather=False)
-        predicted = {
-            'probe/knn_top1': knn_classify(train, train_labels, test, self.k, self.temperature)
-        }
-        if self.linear:
-            predicted['probe/linear_top1'] = linear_classify(train, train_labels, test)
+        train, train_labels = self.features(model, 'train')
+        test, test_labels = self.features(model, 'test', gather=False)
+        predicted = self.classify(train, train_labels, test)
         correct = torch.stack([(labels == test_labels).sum() for labels in predicted.values()])
         all_reduce(correct)
         accuracies = 100 * correct.double() / len(self.datasets['test'])
         return dict(zip(predicted, accuracies.tolist()))
 
-    def _features(self, model, name: str, gather: bool = True) -> tuple[Tensor, Tensor]:
+    def classify(self, train: Tensor, train_labels: Tensor, test: Tensor) -> dict[str, Tensor]:
+        """Labels that each classifier gives to the test rows, (Q,), by the name of its figure."""
+        predicted = {
+            'probe/knn_top1': knn_classify(train, train_labels, test, self.k, self.temperature)
+        }
+        if self.linear:
+            predicted['probe/linear_top1'] = linear_classify(train, train_labels, test)
+        return predicted
+
+    def features(self, model, name: str, gather: bool = True) -> tuple[Tensor, Tensor]:
         """Features (n, C) and labels (n,): of the whole set, or of this process's share."""
         dataset = self.datasets[name]
         count = len(dataset)
