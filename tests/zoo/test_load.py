@@ -3,15 +3,21 @@
 import copy
 import itertools
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 import timm
 import torch
 import torchvision
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from mmpretrain.models import ResNet, ResNet_CIFAR
 
 from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
 from ttl_mm.zoo.load import load_backbone_state, load_into
+
+ROOT = Path(__file__).parents[2]
 
 
 def make(depth=18, **kwargs):
@@ -237,3 +243,39 @@ def test_view_larger_than_its_storage_is_refused(state):
     bad = {**state, 'conv1.weight': torch.zeros(1).expand(64, 3, 7, 7)}
     with pytest.raises(UserError, match=r'conv1\.weight claims'):
         load_backbone_state(bad)
+
+
+def real_models():
+    """Whole models as their frameworks build them: ours, and two of mmpretrain."""
+    config = Config.fromfile(next((ROOT / 'configs').glob('*digits*.py')))
+    net = {'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8}
+    neck = {'type': 'mmpretrain.NonLinearNeck', 'in_channels': 64, 'hid_channels': 8,
+            'out_channels': 8, 'with_avg_pool': True}  # fmt: skip
+    predictor = {**neck, 'in_channels': 8, 'with_avg_pool': False}
+    loss = {'type': 'mmpretrain.CosineSimilarityLoss'}
+    head = {'type': 'mmpretrain.LatentPredictHead', 'predictor': predictor, 'loss': loss}
+    contrast = {
+        'type': 'mmpretrain.ContrastiveHead',
+        'loss': {'type': 'mmpretrain.CrossEntropyLoss'},
+    }
+    moco_neck = {**neck, 'type': 'mmpretrain.MoCoV2Neck'}
+    return {
+        'TTLAlgorithm': config.model,
+        'BYOL': {'type': 'mmpretrain.BYOL', 'backbone': net, 'neck': neck, 'head': head},
+        'MoCo': {'type': 'mmpretrain.MoCo', 'backbone': net, 'neck': moco_neck, 'head': contrast,
+                 'queue_len': 16, 'feat_dim': 8},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize('name', real_models())
+def test_checkpoint_of_a_real_model(name, tmp_path):
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = MODELS.build(real_models()[name])
+    model.init_weights()
+    with torch.no_grad():
+        for parameter in model.backbone.parameters():  # away from the target network
+            parameter.add_(1)
+    torch.save({'state_dict': model.state_dict()}, tmp_path / 'model.pth')
+    found, wanted = load_backbone_state(tmp_path / 'model.pth'), model.backbone.state_dict()
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
