@@ -24,7 +24,8 @@ export TTL_EXIT_FILE
 "${PYTHON:-python}" -m torch.distributed.run "${rendezvous[@]}" --nproc_per_node "$gpus" \
     "$here/train.py" "$config" --launcher pytorch "$@" &
 job=$!
-trap 'kill -TERM $job' TERM USR1 HUP
+# to the ranks: torchrun itself would grant them only 30 s to save
+trap 'kill -TERM $(pgrep -P $job || echo $job)' TERM USR1 HUP
 trap 'kill -INT $job' INT
 wait $job
 code=$?

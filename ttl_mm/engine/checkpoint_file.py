@@ -4,7 +4,8 @@ The file is what ``torch.save`` writes, with one line of JSON behind it::
 
     <zip archive of torch.save>\n{"ttl_mm": 1, "iter": 300, "epoch": 3, "sha256": "..."}\n
 
-``torch.load`` and other zip readers pass over such a line. The hash covers everything before it.
+``torch.load`` and other zip readers pass over such a line. The hash covers everything else in the
+file, and the numbers in the line.
 """
 
 import hashlib
@@ -48,11 +49,8 @@ def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch
         with open(temporary, 'wb') as file:
             hashing = _HashingFile(file)
             torch.save(state, hashing)
-            seal = {
-                'ttl_mm': FORMAT, 'iter': iteration, 'epoch': epoch,
-                'sha256': hashing.sha256.hexdigest(),
-            }  # fmt: skip
-            file.write(f'\n{json.dumps(seal)}\n'.encode())
+            hashing.sha256.update(_line(iteration, epoch))
+            file.write(b'\n' + _line(iteration, epoch, hashing.sha256.hexdigest()))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -67,6 +65,11 @@ def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _line(iteration: int, epoch: int, sha256: str | None = None) -> bytes:
+    seal = {'ttl_mm': FORMAT, 'iter': iteration, 'epoch': epoch, 'sha256': sha256}
+    return json.dumps(seal).encode() + b'\n'
 
 
 def sync_folder(folder: Path) -> None:
@@ -91,6 +94,8 @@ def read_seal(path: Path) -> Seal:
             tail = file.read()
         line = tail[tail.rindex(b'\n{') + 1 :]
         seal = json.loads(line)
+        if line != _line(seal['iter'], seal['epoch'], seal['sha256']):
+            raise ValueError('not as we would write it')
         return Seal(seal['iter'], seal['epoch'], seal['sha256'], size - len(line) - 1)
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
@@ -111,6 +116,7 @@ def verify(path: Path) -> Seal:
                 left -= len(chunk)
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
+    sha256.update(_line(seal.iteration, seal.epoch))
     if sha256.hexdigest() != seal.sha256:
         raise DamagedError(f'{path} is damaged: its content does not match its sha256')
     return seal

@@ -16,7 +16,7 @@ from ttl_mm.errors import UserError
 _OTHER_KEYS = {
     'activation_checkpointing', 'compile', 'custom_imports', 'data_preprocessor',
     'efficient_conv_bn_eval', 'env_cfg', 'find_unused_parameters', 'model_wrapper_cfg',
-    'runner_type', 'sync_bn', 'tta_model', 'tta_pipeline', 'work_dir',
+    'runner_type', 'strategy', 'sync_bn', 'tta_model', 'tta_pipeline', 'work_dir',
 }  # fmt: skip
 KNOWN_KEYS = (set(signature(mmengine.runner.Runner.__init__).parameters) | _OTHER_KEYS) - {
     'self',

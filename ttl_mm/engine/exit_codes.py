@@ -1,5 +1,8 @@
 """How a training process ends, for scripts that start it again."""
 
+import os
+from pathlib import Path
+
 from ttl_mm.errors import UserError
 
 FINISHED = 0
@@ -15,3 +18,10 @@ class TrainingStopped(UserError):
 
 class Preempted(Exception):
     """The run was asked to end, and has saved a checkpoint."""
+
+
+def tell_launcher(code: int) -> None:
+    """Torchrun knows only success and failure: ``dist_train.sh`` reads the first code here."""
+    path = os.environ.get('TTL_EXIT_FILE')
+    if path and not Path(path).read_text():
+        Path(path).write_text(str(code))

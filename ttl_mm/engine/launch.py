@@ -1,7 +1,6 @@
 """From a config file to a trained or tested model: what ``tools/*.py`` and ``ttl train`` do."""
 
 import logging
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -128,7 +127,6 @@ def exit_code(job: Callable[[], None]) -> int:
     except Exception:
         traceback.print_exc()
         code = 1
-    # torchrun knows only success and failure: the launcher script reads the code here
-    if (path := os.environ.get('TTL_EXIT_FILE')) and os.environ.get('RANK', '0') == '0':
-        Path(path).write_text(str(code))
+    if code:
+        exit_codes.tell_launcher(code)
     return code

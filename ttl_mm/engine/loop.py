@@ -40,7 +40,7 @@ class _Exact:
         self._rng: dict | None = None
 
     def resume_at(self, epoch: int, iteration: int, validated: int, rng: dict | None) -> None:
-        """Continue after ``iteration`` steps with these random generators."""
+        """Continue after ``epoch`` whole epochs and ``iteration`` steps, with these generators."""
         self._epoch, self._iter, self.validated, self._rng = epoch, iteration, validated, rng
 
     def _restore_rng(self) -> None:
@@ -104,6 +104,10 @@ class IterLoop(_Exact, IterBasedTrainLoop):
     """mmengine's iteration loop; it seeks to its place instead of reading up to it."""
 
     _counts_epochs = False
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        del self.dataloader_iterator  # of mmengine, over the loader without exact positions
 
     def run(self):
         """Train up to ``max_iters``."""

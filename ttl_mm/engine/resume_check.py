@@ -18,8 +18,9 @@ def differences(saved: Mapping[str, Any], now: Mapping[str, int], cfg) -> list[s
     sentences = []
     if changed:
         sentences.append(
-            f'Not the same run any more ({", ".join(changed)}): order of images, epoch length, '
-            'statistics and schedules no longer match those of the run before.'
+            f'Not the same run any more ({", ".join(changed)}). What no longer matches: the order '
+            'of images, the statistics of a batch, the meaning of an iteration (schedules that '
+            'count iterations go on by their own count), gradients accumulated but not applied.'
         )
     old, new = json.loads(saved['config']), json.loads(config_text(cfg))
     edits = [
@@ -42,3 +43,14 @@ def _edits(old: Any, new: Any, key: str) -> Iterator[tuple[str, Any, Any]]:
             yield from _edits(left, right, f'{key}.{i}')
     elif old != new:
         yield key, old, new
+
+
+def position(
+    meta: Mapping[str, int], before: Mapping[str, int], now: Mapping[str, int]
+) -> tuple[int, int]:
+    """Whole epochs and iterations done, in epochs of the length they have now."""
+    epoch, iteration = meta['epoch'], meta['iter']
+    old, new = before['iterations per epoch'], now['iterations per epoch']
+    if old == new:
+        return epoch, iteration
+    return epoch, epoch * new + (iteration - epoch * old) * new // old

@@ -1,6 +1,7 @@
 """mmengine's Runner, with what a run of days needs."""
 
 import datetime
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from ttl_mm.engine.checkpoint_file import newest_valid, read_sealed, sealed_file
 from ttl_mm.engine.control_group import from_first, make_control_group
 from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.load_weights import load_weights, load_whole
-from ttl_mm.engine.resume_check import differences
+from ttl_mm.engine.resume_check import differences, position
 from ttl_mm.engine.safe_loading import use_safe_loading
 from ttl_mm.engine.train_state import bare, restore, settings
 from ttl_mm.errors import UserError
@@ -123,6 +124,11 @@ class Runner(mmengine.runner.Runner):
             name = getattr(loop['type'], '__name__', loop['type']).rpartition('.')[2]
             loop['type'] = REPLACED_LOOPS.get(name, loop['type'])
         loop = super().build_train_loop(loop)
+        if not hasattr(loop, 'resume_at'):
+            raise UserError(
+                f'the loop {type(loop).__name__} does not know its exact position: use '
+                "train_cfg=dict(by_epoch=True, max_epochs=...) or run it with mmengine's Runner."
+            )
         check_iterations(loop.dataloader, get_dist_info()[1])
         return loop
 
@@ -163,16 +169,23 @@ class Runner(mmengine.runner.Runner):
         self._checkpoint = None
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
         load_whole(bare(self.model), checkpoint['state_dict'], filename)
-        own, meta = checkpoint['ttl_mm'], checkpoint['meta']
-        for difference in differences(own, settings(self), self.cfg):
-            self.logger.warning(difference)
         restore(self, checkpoint)
+        own, now = checkpoint['ttl_mm'], settings(self)
+        for difference in differences(own, now, self.cfg):
+            self.logger.warning(difference)
         rank, world_size = get_dist_info()
-        same = world_size == len(own['ranks'])
-        rng = own['ranks'][rank]['rng'] if same else None
-        self.train_loop.resume_at(meta['epoch'], meta['iter'], own['validated'], rng)
+        rng = own['ranks'][rank]['rng'] if world_size == len(own['ranks']) else None
+        epoch, iteration = position(checkpoint['meta'], own['settings'], now)
+        self.train_loop.resume_at(epoch, iteration, own['validated'], rng)
+        if own['ranks'][0]['gradients']:
+            self.logger.addFilter(_says_not_lost)
         self._has_loaded = True
         self.logger.info(f'resumed {filename} at epoch {self.epoch}, iteration {self.iter}')
+
+
+def _says_not_lost(record: logging.LogRecord) -> bool:
+    """Keep mmengine from warning of gradients that were restored."""
+    return 'the gradient of some iterations is lost' not in record.getMessage()
 
 
 def _merge_hook(default: dict, given: dict) -> dict:

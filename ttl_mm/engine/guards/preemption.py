@@ -5,7 +5,7 @@ import signal
 from mmengine.hooks import Hook
 
 from ttl_mm.engine.checkpoint_hook import CheckpointHook
-from ttl_mm.engine.control_group import Vote
+from ttl_mm.engine.control_group import Vote, gather
 from ttl_mm.engine.exit_codes import PREEMPTED, Preempted
 from ttl_mm.registry import HOOKS
 
@@ -39,6 +39,7 @@ class PreemptionHook(Hook):
         checkpoint = next(hook for hook in runner.hooks if isinstance(hook, CheckpointHook))
         if checkpoint.saved_at != done:
             checkpoint.save(runner, f'iter_{done}.pth', runner.epoch, done)
+        gather(None)  # nobody ends, and so alarms the launcher, before the file is complete
         name = self._received.name if self._received else 'a signal to another rank'
         raise Preempted(
             f'ended by {name} after iteration {done}, which is saved in {runner.work_dir}: the '

@@ -10,7 +10,7 @@ from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
 from torch import distributed as dist
 
-from ttl_mm.engine.exit_codes import STALLED
+from ttl_mm.engine.exit_codes import STALLED, tell_launcher
 from ttl_mm.registry import HOOKS
 
 PERIOD = 1.0  # seconds between two looks
@@ -98,9 +98,7 @@ class StallHook(Hook):
             file=sys.stderr,
             flush=True,
         )
-        if (path := os.environ.get('TTL_EXIT_FILE')) is not None:
-            with open(path, 'w') as file:
-                file.write(str(STALLED))
+        tell_launcher(STALLED)
         os._exit(STALLED)
 
 
