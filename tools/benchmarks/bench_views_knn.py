@@ -1,0 +1,166 @@
+"""Does the fast data path train as well as the stock one? kNN accuracy over seeds, on a CPU.
+
+    python tools/benchmarks/bench_views_knn.py data/cifar10_mini --out knn.jsonl
+
+Trains a small network from the same start with both kinds of views, once per seed. Each finished
+run is a line in --out, and a run that has its line is not repeated: stop and continue at will.
+Exits with 1 if the means differ by more than the seeds of either.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.registry import RUNNERS
+
+from ttl_mm.datasets import ImageFolder, decode_image
+from ttl_mm.datasets.folder_scan import scan_folder
+from ttl_mm.evaluation.knn import knn_classify
+
+CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
+SIZE, BATCH = 32, 104
+VIEWS = ('stock', 'ours')
+
+
+def pipeline(name: str) -> list[dict]:
+    """The pipeline of a shipped config, at 32 px."""
+    file = {'ours': 'imagenet.py', 'stock': 'imagenet_stock.py'}[name]
+    steps = Config.fromfile(CONFIGS / '_base_/datasets' / file).train_dataloader.dataset.pipeline
+    for view in steps[0].get('views', []):
+        view.size = SIZE
+    for view in steps[1].get('transforms', []):
+        view[0].scale = SIZE
+    return steps
+
+
+def config(data: Path, list_file: Path, name: str, seed: int, epochs: int, work_dir: str) -> Config:
+    cfg = Config.fromfile(CONFIGS / 'ttl_r50_8xb104_200e.py')
+    cfg.model.update(online_sizes=None, target_sizes=None)
+    cfg.model.backbone = dict(
+        type='ResNet_CIFAR',
+        depth=18,
+        stem_channels=16,
+        base_channels=16,
+        strides=(2, 2, 2, 2),
+        norm_cfg=dict(type='BN'),
+    )
+    cfg.model.neck.update(in_channels=128, hid_channels=256, out_channels=64)
+    cfg.model.head.update(ranks=(2, 10))
+    cfg.model.head.predictor.update(in_channels=64, hid_channels=256, out_channels=64)
+    cfg.train_dataloader.update(batch_size=BATCH, num_workers=0, persistent_workers=False)
+    cfg.train_dataloader.dataset.update(
+        data_root=str(data), list_file=str(list_file), pipeline=pipeline(name)
+    )
+    cfg.optim_wrapper = dict(
+        type='OptimWrapper',
+        optimizer=dict(type='SGD', lr=0.06, momentum=0.9, weight_decay=5e-4),
+    )
+    cfg.param_scheduler = [
+        dict(type='CosineAnnealingLR', T_max=epochs, by_epoch=True, convert_to_iter_based=True)
+    ]
+    cfg.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=epochs)
+    cfg.default_hooks.checkpoint = None
+    cfg.default_hooks.target_update.horizon_epochs = epochs
+    cfg.vis_backends = cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+    cfg.update(
+        randomness=dict(seed=seed), work_dir=work_dir, experiment_name=f'{name}_{seed}',
+        log_level='ERROR', load_from=None, resume=False,
+    )  # fmt: skip
+    return cfg
+
+
+@torch.no_grad()
+def features(model: torch.nn.Module, folder: ImageFolder) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pooled backbone features (N, D) and labels (N,)."""
+    model.eval()
+    found = []
+    for start in range(0, len(folder), 500):
+        paths = [folder.get_data_info(i)['img_path'] for i in range(len(folder))[start:][:500]]
+        images = np.stack([decode_image(path) for path in paths])
+        batch = {'inputs': [torch.from_numpy(images).permute(0, 3, 1, 2)], 'data_samples': None}
+        inputs = model.data_preprocessor(batch)['inputs'][0]
+        found.append(model.backbone(inputs)[-1].mean((2, 3)))
+    return torch.cat(found), torch.from_numpy(folder.get_gt_labels()).long()
+
+
+def accuracy(model: torch.nn.Module, train: ImageFolder, test: ImageFolder) -> float:
+    """KNN top-1 in percent."""
+    known, labels = features(model, train)
+    asked, truth = features(model, test)
+    return 100 * (knn_classify(known, labels, asked) == truth).double().mean().item()
+
+
+def one_run(data: Path, name: str, seed: int, epochs: int, images: int) -> dict:
+    """Train and evaluate; returns a line for --out."""
+    names = list(scan_folder(str(data / 'train')))
+    chosen = names[:: max(1, len(names) // images)][:images]
+    with tempfile.TemporaryDirectory() as work_dir:
+        list_file = Path(work_dir) / 'train.txt'
+        list_file.write_text('\n'.join(chosen))
+        train = ImageFolder(str(data / 'train'), list_file=str(list_file), with_label=True)
+        test = ImageFolder(str(data / 'test'), with_label=True)
+        runner = RUNNERS.build(config(data / 'train', list_file, name, seed, epochs, work_dir))
+        untrained = accuracy(runner.model, train, test)
+        start = time.perf_counter()
+        runner.train()
+        seconds = time.perf_counter() - start
+        top1 = accuracy(runner.model, train, test)
+    return {
+        'views': name,
+        'seed': seed,
+        'epochs': epochs,
+        'images': len(chosen),
+        'untrained': round(untrained, 2),
+        'knn_top1': round(top1, 2),
+        'seconds': round(seconds),
+    }
+
+
+def summary(lines: list[dict]) -> bool:
+    """Print means and spreads; whether the means agree within the spread over seeds."""
+    found = {name: [line['knn_top1'] for line in lines if line['views'] == name] for name in VIEWS}
+    for name, values in found.items():
+        if values:
+            spread = max(values) - min(values)
+            print(f'{name}: kNN top-1 {values}, mean {statistics.mean(values):.2f}, '
+                  f'spread {spread:.2f}')  # fmt: skip
+    if min(map(len, found.values())) < 2:
+        return True
+    gap = statistics.mean(found['ours']) - statistics.mean(found['stock'])
+    allowed = max(max(values) - min(values) for values in found.values())
+    print(f'ours - stock: {gap:+.2f}, spread over seeds: {allowed:.2f}')
+    return abs(gap) <= allowed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('data', type=Path, help='a folder with train/CLASS and test/CLASS')
+    parser.add_argument('--out', type=Path, required=True, help='one JSON line per finished run')
+    parser.add_argument('--views', nargs='+', default=VIEWS, choices=VIEWS)
+    parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
+    parser.add_argument('--epochs', type=int, default=8)
+    parser.add_argument('--images', type=int, default=4000)
+    args = parser.parse_args()
+    args.out.touch()
+    lines = [json.loads(line) for line in args.out.read_text().splitlines()]
+    done = {(line['views'], line['seed']) for line in lines}
+    for seed in args.seeds:
+        for name in args.views:
+            if (name, seed) not in done:
+                lines.append(one_run(args.data, name, seed, args.epochs, args.images))
+                with args.out.open('a') as file:
+                    file.write(json.dumps(lines[-1]) + '\n')
+                print(lines[-1], flush=True)
+    return 0 if summary(lines) else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""How far each operation of RandomViews is from Pillow's for the same parameters.
+
+    python tools/benchmarks/views_against_pillow.py DIR [--images 100] [--size 224]
+
+Parameters are drawn as in training. Prints the mean absolute difference and the 99th percentile in
+grey levels over all pixels of all images, and exits with 1 above 1.5 or 6.
+"""
+
+import argparse
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+
+from ttl_mm.datasets import colour
+from ttl_mm.datasets.decode import open_image
+from ttl_mm.datasets.folder_scan import scan_folder
+from ttl_mm.datasets.view_params import View, ViewParams, draw_view
+from ttl_mm.datasets.views import REDUCING_GAP, render, resized_crop, snap
+
+MEAN, PERCENTILE_99 = 1.5, 6
+ENHANCERS = {
+    'brightness': ImageEnhance.Brightness,
+    'contrast': ImageEnhance.Contrast,
+    'saturation': ImageEnhance.Color,
+}
+
+
+def pillow(bgr: np.ndarray) -> Image.Image:
+    return Image.fromarray(np.ascontiguousarray(bgr[..., ::-1]))
+
+
+def pillow_crop(image: np.ndarray, box: tuple, size: tuple[int, int]) -> Image.Image:
+    top, left, h, w = box
+    crop = pillow(image[top : top + h, left : left + w])
+    return crop.resize(size[::-1], Image.Resampling.BICUBIC)
+
+
+def pillow_jitter(image: Image.Image, name: str, factor: float) -> Image.Image:
+    if name != 'hue':
+        return ENHANCERS[name](image).enhance(factor)
+    hue, saturation, value = image.convert('HSV').split()
+    turned = np.asarray(hue) + np.uint8(int(factor * 255) % 256)
+    return Image.merge('HSV', (Image.fromarray(turned), saturation, value)).convert('RGB')
+
+
+def pillow_view(image: np.ndarray, params: ViewParams) -> Image.Image:
+    """The whole view by Pillow, operation by operation."""
+    view = pillow_crop(image, params.box, params.size)
+    if params.flip:
+        view = ImageOps.mirror(view)
+    for name, factor in params.jitter:
+        view = pillow_jitter(view, name, factor)
+    if params.grayscale:
+        view = view.convert('L').convert('RGB')
+    if params.sigma is not None:
+        view = view.filter(ImageFilter.GaussianBlur(params.sigma))
+    if params.threshold is not None:
+        view = ImageOps.solarize(view, params.threshold)
+    return view
+
+
+def difference(ours: np.ndarray, theirs: Image.Image) -> np.ndarray:
+    """Absolute differences, (H, W, 3)."""
+    if ours.ndim == 2:
+        ours = np.repeat(ours[..., None], 3, axis=2)
+    return np.abs(ours.astype(np.int16) - np.asarray(theirs.convert('RGB'))[..., ::-1])
+
+
+def differences(path: str, view: View, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The differences of each operation on one image."""
+    file = open_image(path)
+    image = file.decode()
+    params = draw_view(view, file.height, file.width, rng)
+    crop = resized_crop(image, params.box, params.size)
+    base = pillow(crop)
+    found = {'crop + resize': difference(crop, pillow_crop(image, params.box, params.size))}
+    for name, factor in params.jitter:
+        ours = colour.JITTER[name](crop, factor)
+        found[name] = difference(ours, pillow_jitter(base, name, factor))
+    found['greyscale'] = difference(colour.to_grey(crop), base.convert('L'))
+    found['solarise'] = difference(
+        colour.solarize(crop, params.threshold), ImageOps.solarize(base, params.threshold)
+    )
+    blurred = base.filter(ImageFilter.GaussianBlur(params.sigma))
+    found['blur'] = difference(colour.gaussian_blur(crop, params.sigma), blurred)
+    found['whole view'] = difference(render(image, params), pillow_view(image, params))
+    for divisor in file.divisors[1:]:
+        # the largest view that this crop may be reduced for
+        side = min(params.box[2:]) // (REDUCING_GAP * divisor)
+        if side >= 16:
+            small = snap(params.box, divisor, file.decode(divisor).shape)
+            ours = resized_crop(file.decode(divisor), small, (side, side))
+            same = [divisor * edge for edge in small]
+            theirs = pillow_crop(image, same, (side, side))
+            found[f'decoded at 1/{divisor}, crop + resize'] = difference(ours, theirs)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('dir', type=Path)
+    parser.add_argument('--images', type=int, default=100)
+    parser.add_argument('--size', type=int, default=224)
+    args = parser.parse_args()
+    view = View(size=args.size, jitter=1, blur=1, solarize=1, grayscale=0.2)
+    names = scan_folder(str(args.dir))
+    rng = np.random.default_rng(0)
+    found = defaultdict(list)
+    chosen = range(0, len(names), max(1, len(names) // args.images))
+    for index in chosen:
+        for name, values in differences(str(args.dir / names[index]), view, rng).items():
+            found[name].append(values.ravel())
+    held = True
+    print(f'{len(chosen)} images of {args.dir.name}, views of {args.size} px\n')
+    print('| operation | mean | 99th percentile | largest |\n|---|---|---|---|')
+    for name, values in found.items():
+        values = np.concatenate(values)
+        mean, percentile = values.mean(), np.percentile(values, 99)
+        held &= mean <= MEAN and percentile <= PERCENTILE_99
+        print(f'| {name} | {mean:.2f} | {percentile:.0f} | {values.max()} |')
+    return 0 if held else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
