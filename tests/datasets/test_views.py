@@ -15,7 +15,7 @@ from ttl_mm.datasets import RandomViews
 from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams
-from ttl_mm.datasets.views import common_divisor, render, resized_crop, snap
+from ttl_mm.datasets.views import common_divisor, render, resized_crop, snap, to_tensor
 from ttl_mm.errors import UserError
 from ttl_mm.registry import TRANSFORMS
 
@@ -96,6 +96,21 @@ def test_greyscale_views_are_grey_in_three_channels():
     (view,) = transform(sample(PHOTO))['img']
     assert view.shape == (3, 32, 32)
     assert (view == view[:1]).all()
+
+
+def test_to_tensor_puts_channels_first():
+    image = decode_image(PHOTO)
+    np.testing.assert_array_equal(to_tensor(image).numpy(), image.transpose(2, 0, 1))
+    np.testing.assert_array_equal(to_tensor(image[..., 0]).numpy(), [image[..., 0]] * 3)
+
+
+def test_a_mirrored_array_is_accepted():
+    image = decode_image(PHOTO)
+    rngs = [np.random.default_rng(0) for _ in range(2)]
+    transform = RandomViews(TWO_VIEWS)
+    strided = transform({'img': image[:, ::-1], 'rng': rngs[0]})['img']
+    copied = transform({'img': image[:, ::-1].copy(), 'rng': rngs[1]})['img']
+    assert all(torch.equal(a, b) for a, b in zip(strided, copied))
 
 
 def test_one_sample_from_file_to_model_input():

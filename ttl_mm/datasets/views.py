@@ -83,6 +83,7 @@ def as_bgr(image: np.ndarray) -> np.ndarray:
             f'expected a uint8 image of shape (H, W, 3) or (H, W), found {image.dtype} '
             f'{image.shape}; ttl_mm.datasets.decode_image gives the former'
         )
+    image = np.ascontiguousarray(image)  # torch takes no negative strides
     return image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
 
 

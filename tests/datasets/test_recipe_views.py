@@ -1,0 +1,56 @@
+"""The shipped data recipes: ours and the stock one describe the same views."""
+
+from pathlib import Path
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+import numpy as np
+import pytest
+import sklearn.datasets
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.registry import init_default_scope
+
+from ttl_mm.datasets.view_params import View
+
+DATASETS = Path(__file__).resolve().parents[2] / 'configs/_base_/datasets'
+PHOTO = Path(sklearn.datasets.__file__).parent / 'images' / 'china.jpg'
+
+
+def loader(name: str) -> Config:
+    return Config.fromfile(DATASETS / f'{name}.py').train_dataloader
+
+
+def test_only_the_pipeline_differs():
+    ours, stock = loader('imagenet'), loader('imagenet_stock')
+    assert ours.dataset.pop('pipeline') != stock.dataset.pop('pipeline')
+    assert ours == stock
+
+
+@pytest.mark.parametrize('name', ['imagenet', 'imagenet_stock'])
+def test_both_make_two_views(name):
+    init_default_scope('mmpretrain')
+    pipeline = Compose(loader(name).dataset.pipeline)
+    packed = pipeline({'img_path': str(PHOTO), 'rng': np.random.default_rng(0)})
+    assert [view.shape for view in packed['inputs']] == [(3, 224, 224)] * 2
+    assert {view.dtype for view in packed['inputs']} == {torch.uint8}
+
+
+@pytest.mark.parametrize('number', [0, 1])
+def test_both_describe_the_same_views(number):
+    ours = View(**loader('imagenet').dataset.pipeline[0].views[number])
+    steps = {
+        step.type: step for step in loader('imagenet_stock').dataset.pipeline[1].transforms[number]
+    }
+    jitter = steps['RandomApply'].transforms[0]
+    described = {
+        'size': (steps['RandomResizedCrop'].scale,) * 2,
+        'flip': steps['RandomFlip'].prob,
+        'jitter': steps['RandomApply'].prob,
+        'grayscale': steps['RandomGrayscale'].prob,
+        'blur': steps['GaussianBlur'].prob,
+        'sigma': steps['GaussianBlur'].magnitude_range,
+        'solarize': steps['Solarize'].prob if 'Solarize' in steps else 0.0,
+        **{name: jitter[name] for name in ('brightness', 'contrast', 'saturation', 'hue')},
+    }
+    assert described == {name: getattr(ours, name) for name in described}
