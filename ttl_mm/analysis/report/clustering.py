@@ -44,8 +44,9 @@ def rank_figure(
 
 def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
     """The two bounds of k: chance of a false deputy above, poles that satisfy the loss below."""
-    ranks = np.arange(1, (m + 1) // 2 + 1)
-    chosen = min(smallest_safe_k(m, 1 / classes, risk), ranks[-1])
+    safe = smallest_safe_k(m, 1 / classes, risk)
+    ranks = np.arange(1, min(m, max((m + 1) // 2, 2 * safe)) + 1)
+    chosen = min(safe, ranks[-1])
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.8, 4.4), layout='constrained')
         above, below = figure.subplots(2, sharex=True)
@@ -69,12 +70,13 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
         axes.axvspan(1, chosen, color=OVER, zorder=0)
         axes.axvspan(chosen, ranks[-1], color=UNDER, zorder=0)
         axes.set_xlim(1, ranks[-1])
-    above.annotate('over-clusters', (1.06, 2e-12), fontsize=8, va='bottom', color=COLOURS[1])
-    above.annotate(
-        'under-clusters', (ranks[-1] * 0.96, 2e-12), fontsize=8, va='bottom', ha='right',
-        color=COLOURS[0],
-    )  # fmt: skip
-    above.set_title(f'smallest safe k: {chosen}', fontsize=9.5)
+    note = {'fontsize': 8, 'va': 'bottom'}
+    above.annotate('over-clusters', (1.06, 2e-12), color=COLOURS[1], **note)
+    if safe < ranks[-1]:
+        right = (ranks[-1] * 0.96, 2e-12)
+        above.annotate('under-clusters', right, ha='right', color=COLOURS[0], **note)
+    title = f'smallest safe k: {safe}' if safe <= m else 'no k is safe'
+    above.set_title(title, fontsize=9.5)
     _ranks_on(below.xaxis, ranks[-1], chosen)
     return figure
 
@@ -125,7 +127,9 @@ def sweep_figure(
 
 def _ranks_on(axis, last: int, *more: int) -> None:
     """Label a logarithmic axis of ranks with plain numbers."""
-    ticks = {t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if t <= last} | set(more)
+    usual = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+    room = [t for t in usual if t <= last and all(not 0.8 < t / other < 1.25 for other in more)]
+    ticks = {*room, *more}
     axis.set_major_formatter(ScalarFormatter())
     axis.set_ticks(sorted(ticks))
     axis.set_ticks([], minor=True)
