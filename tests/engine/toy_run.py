@@ -24,7 +24,6 @@ from ttl_mm.engine.launch import exit_code, train
 CONFIG = """
 default_scope = 'mmpretrain'
 model = dict(type='ToyModel')
-view = [dict(type='RandomFlip', prob=0.5), dict(type='ColorJitter', brightness=0.4, hue=0.1)]
 train_dataloader = dict(
     batch_size=4,
     num_workers={workers},
@@ -35,11 +34,7 @@ train_dataloader = dict(
     dataset=dict(
         type='ttl_mm.ImageFolder',
         data_root={images!r},
-        pipeline=[
-            dict(type='LoadImageFromFile'),
-            dict(type='MultiView', num_views=[2], transforms=[view]),
-            dict(type='PackInputs'),
-        ],
+        pipeline={pipeline},
     ),
 )
 optim_wrapper = dict(
@@ -61,10 +56,25 @@ env_cfg = dict(
     mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
     dist_cfg=dict(backend='gloo', timeout={timeout}),
 )
-log_level = 'ERROR'
+log_level = 'WARNING'
 randomness = dict(seed=3)
 visualizer = dict(type='Visualizer', vis_backends=[])
 """
+STOCK_VIEWS = """[
+    dict(type='LoadImageFromFile'),
+    dict(
+        type='MultiView',
+        num_views=[2],
+        transforms=[
+            [dict(type='RandomFlip', prob=0.5), dict(type='ColorJitter', brightness=0.4, hue=0.1)]
+        ],
+    ),
+    dict(type='PackInputs'),
+]"""
+OUR_VIEWS = """[
+    dict(type='ttl_mm.RandomViews', views=[dict(size=8), dict(size=8)]),
+    dict(type='PackInputs'),
+]"""
 EPOCHS = "dict(type='EpochBasedTrainLoop', max_epochs=4)"
 ITERATIONS = "dict(type='IterBasedTrainLoop', max_iters=20)"
 
@@ -115,12 +125,13 @@ def write_config(
     accumulation: int = 1,
     checkpoint: str = "dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=1)",
     timeout: int = 60,
+    pipeline: str = STOCK_VIEWS,
     more: str = '',
 ) -> Path:
     """Write the config of a toy run: 20 iterations, in epochs of five on one rank."""
     text = CONFIG.format(
         images=str(images), loop=loop, workers=workers, persistent=workers > 0,
-        accumulation=accumulation, checkpoint=checkpoint, timeout=timeout,
+        accumulation=accumulation, checkpoint=checkpoint, timeout=timeout, pipeline=pipeline,
     )  # fmt: skip
     path.write_text(text + more)
     return path
@@ -146,9 +157,9 @@ def start(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options)
 def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
     code = 99
     try:
-        with open(log_file(work_dir, rank), 'a') as log:
-            os.dup2(log.fileno(), 1)
-            os.dup2(log.fileno(), 2)
+        sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
+        os.dup2(sys.stdout.fileno(), 1)
+        os.dup2(sys.stdout.fileno(), 2)
         if ranks > 1:
             os.environ.update(
                 RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
