@@ -65,7 +65,7 @@ class ReIDTestSet(ImageFolder):
     """Query images, then gallery images, with identity and camera from their names.
 
     ``metainfo`` has what an evaluator needs of all images: ``ids`` and ``cams`` (N,) and
-    ``num_query``.
+    ``num_query``; and the identities as ``classes``, which ``gt_label`` counts.
 
     Args:
         data_root: The folder that holds both.
@@ -83,25 +83,27 @@ class ReIDTestSet(ImageFolder):
     ) -> None:
         self.data_root = data_root
         self.pipeline = Compose(pipeline)
-        self.labels = None
         self.folders = [os.path.join(data_root, folder) for folder in (query, gallery)]
         self.names = [scan_folder(folder) for folder in self.folders]
         ids, cams = zip(*map(parse_names, self.names, self.folders))
+        ids = np.concatenate(ids)
+        classes, self.labels = np.unique(ids, return_inverse=True)
         self.metainfo = {
-            'ids': np.concatenate(ids),
+            'ids': ids,
             'cams': np.concatenate(cams),
             'num_query': len(self.names[0]),
+            'classes': tuple(map(str, classes)),
         }
 
     def __len__(self) -> int:
         return len(self.metainfo['ids'])
 
     def get_data_info(self, index: int) -> dict:
-        """The file of an image."""
+        """File and identity of an image."""
         side = int(index >= self.metainfo['num_query'])  # queries come first
         name = self.names[side][index - side * self.metainfo['num_query']]
         path = os.path.join(self.folders[side], name)
-        return {'img_path': path, 'sample_idx': int(index)}
+        return {'img_path': path, 'sample_idx': int(index), 'gt_label': int(self.labels[index])}
 
 
 @DATASETS.register_module()

@@ -25,7 +25,7 @@ test_dataloader = dict(
         query='query',
         gallery='gallery',
         pipeline=[
-            dict(type='LoadImageFromFile'),
+            dict(type='ttl_mm.LoadImage'),
             dict(type='Resize', scale=(128, 256), interpolation='bicubic', backend='pillow'),
             dict(type='PackInputs'),
         ],

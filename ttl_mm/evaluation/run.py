@@ -108,7 +108,7 @@ def extract_splits(
     """Extract the features of both splits into ``folder``; every process does its share."""
     if data is None:
         raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')
-    _join_group()
+    join_group()
     if device is None and distributed.is_initialized() and torch.cuda.is_available():
         device = f'cuda:{os.environ.get("LOCAL_RANK", 0)}'
     backbone, preprocessor, about = load_model(checkpoint, config, device)
@@ -125,7 +125,7 @@ def extract_splits(
             stages,
             batch_size,
             workers,
-            _Progress(name),
+            Progress(name),
         )
     return tuple(folder / name for name in FILES.values())
 
@@ -135,7 +135,7 @@ def _describe(size: int) -> str:
     return f'short side {edge}, centre {size}, bilinear'
 
 
-def _join_group() -> None:
+def join_group() -> None:
     """Join the processes that torchrun started, if it did."""
     if int(os.environ.get('WORLD_SIZE', 1)) > 1 and not distributed.is_initialized():
         distributed.init_process_group('nccl' if torch.cuda.is_available() else 'gloo')
@@ -143,7 +143,7 @@ def _join_group() -> None:
             torch.cuda.set_device(int(os.environ['LOCAL_RANK']))
 
 
-class _Progress:
+class Progress:
     """A line on the terminal, or one a tenth where there is none."""
 
     def __init__(self, name: str) -> None:

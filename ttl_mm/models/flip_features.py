@@ -3,7 +3,7 @@
 import torch
 from mmengine.model import BaseModel
 from mmpretrain.registry import MODELS as MMPRETRAIN_MODELS
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ttl_mm.registry import MODELS
@@ -25,20 +25,22 @@ class FlipFeatures(BaseModel):
     """Unit-length features (N, D) of the last stage, averaged over space, image and mirror image.
 
     Args:
-        backbone: Config of mmpretrain's ResNet or the like; its weights come by its ``init_cfg``.
+        backbone: mmpretrain's ResNet or the like, or its config.
         reference_flip: The weighting of the SYSU-30k release, see :func:`combine_flip`.
         data_preprocessor: Config of mmpretrain's ``ClsDataPreprocessor``.
     """
 
     def __init__(
         self,
-        backbone: dict,
+        backbone: nn.Module | dict,
         reference_flip: bool = False,
         data_preprocessor: dict | None = None,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(data_preprocessor, init_cfg)
-        self.backbone = MMPRETRAIN_MODELS.build(backbone)
+        is_config = isinstance(backbone, dict)
+        self.backbone = MMPRETRAIN_MODELS.build(backbone) if is_config else backbone
+        self.out_indices = (3,)  # as a backbone would say it: the fourth stage
         self.reference_flip = reference_flip
 
     def pool(self, inputs: Tensor) -> Tensor:
