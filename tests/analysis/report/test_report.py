@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from tests.analysis.report.work_dirs import EPOCH, write_start
 from ttl_mm.analysis.report import Picture, Section, load_runs, write_report
-from ttl_mm.analysis.report.sections import time_to_target
+from ttl_mm.analysis.report.sections import common_goal, summary_section, time_to_target
 from ttl_mm.cli import main
 
 
@@ -45,6 +45,16 @@ def test_time_to_a_target_counts_from_the_first_measurement_that_reached_it(two_
     images = {row[0]: row[2] for row in table.rows}
     assert epochs == {'fast': '2', 'slow': '4'}
     assert images == {'fast': '320', 'slow': '640'}
+
+
+def test_an_untrained_network_reaches_no_target(tmp_path):
+    folder = write_start(tmp_path / 'run', '1', 1, 2 * EPOCH)
+    log = folder / '1' / 'vis_data' / 'scalars.json'
+    log.write_text('{"probe/knn_top1": 99.0, "iter": 0, "epoch": 0, "step": 0}\n' + log.read_text())
+    runs = load_runs([folder])
+    assert common_goal(runs, 'probe/knn_top1') == 40
+    assert time_to_target(runs, 'probe/knn_top1', 40).rows[0][1] == '2'
+    assert summary_section(runs).tables[0].rows[0][-1] == '99.0 → 40.0 (40.0)'
 
 
 def test_a_target_that_was_missed_says_so(two_runs):

@@ -55,13 +55,13 @@ def summary_section(runs: Sequence[Run]) -> Section:
     """Table of all runs, and what went wrong in them."""
     keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
     header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
-    header += [f'{ACCURACIES[key]} (best)' for key in keys]
+    header += [f'{ACCURACIES[key]}, untrained → last (best)' for key in keys]
     rows = [
         [
             run.name,
             run.status,
             *_spent(run, float(run.last_iteration), of=run.max_epochs),
-            *(_last_and_best(run.series(key)[1]) for key in keys),
+            *(_progress(run, key) for key in keys),
         ]
         for run in runs
     ]
@@ -90,8 +90,7 @@ def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Se
         for axis in cost_axes(runs)
         if (figure := curves(runs, key, label, axis, markers=True))
     ]
-    reached = [values.max() for run in runs if len(values := run.series(key)[1])]
-    goal = target if target is not None else float(np.floor(min(reached)))
+    goal = target if target is not None else common_goal(runs, key)
     if bars := target_bars(runs, key, goal):
         caption = f'Epochs to the first measurement of at least {goal:g} %.'
         pictures.append(Picture(f'{stem}_target', bars, caption))
@@ -99,10 +98,17 @@ def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Se
     return Section(f'Learning efficiency: {name}', tables=[table], pictures=pictures)
 
 
+def common_goal(runs: Sequence[Run], key: str) -> float:
+    """The highest whole number that every run with this accuracy reached."""
+    series = [run.series(key) for run in runs]
+    reached = [values[iterations > 0].max() for iterations, values in series if any(iterations)]
+    return float(np.floor(min(reached))) if reached else 0.0
+
+
 def first_reached(run: Run, key: str, goal: float) -> float | None:
-    """Iteration of the first measurement of at least ``goal``."""
+    """Iteration of the first measurement of at least ``goal``, of a network that was trained."""
     iterations, values = run.series(key)
-    at = np.flatnonzero(values >= goal)
+    at = np.flatnonzero((values >= goal) & (iterations > 0))
     return iterations[at[0]] if len(at) else None
 
 
@@ -170,5 +176,9 @@ def _spent(run: Run, iteration: float, of: int | None = None) -> list[str]:
     ]
 
 
-def _last_and_best(values: np.ndarray) -> str:
-    return f'{values[-1]:.1f} ({values.max():.1f})' if len(values) else '–'
+def _progress(run: Run, key: str) -> str:
+    """Accuracy before training where it was measured, at the end, and the best on the way."""
+    iterations, values = run.series(key)
+    trained = values[iterations > 0]
+    before = ''.join(f'{value:.1f} → ' for value in values[iterations == 0][:1])
+    return before + (f'{trained[-1]:.1f} ({trained.max():.1f})' if len(trained) else '–')
