@@ -146,6 +146,33 @@ def test_bad_files_are_named_errors(kind, tmp_path):
     assert reason in caught.value.reason
 
 
+def damaged(data: bytes, rng: np.random.Generator) -> bytes:
+    """Change, insert, delete or cut a few bytes, mostly near the beginning."""
+    data = bytearray(data)
+    for _ in range(rng.integers(1, 6)):
+        place = rng.integers(len(data) if rng.random() < 0.3 else min(len(data), 400))
+        some = rng.integers(0, 256, rng.integers(1, 9), dtype=np.uint8).tobytes()
+        removed = [len(some), 0, 1, len(data)][rng.integers(4)]
+        data[place : place + removed] = some
+    return bytes(data)
+
+
+@pytest.mark.parametrize('kind', ['JPEG', 'PNG', 'GIF', 'BMP', 'TIFF', 'WEBP', 'PPM'])
+def test_damaged_files_are_images_or_named_errors(kind):
+    data = encode(natural(40, 50), kind)
+    rng = np.random.default_rng(0)
+    bad = 0
+    for _ in range(60):
+        try:
+            image = decode_image(damaged(data, rng))
+        except BadImageError:
+            bad += 1
+        else:
+            assert image.dtype == np.uint8
+            assert image.shape[2] == 3
+    assert bad > 0
+
+
 def test_what_cannot_be_read_is_a_named_error(tmp_path):
     for path in (tmp_path / 'missing.jpg', tmp_path):
         with pytest.raises(BadImageError, match='cannot be read'):

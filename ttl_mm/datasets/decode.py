@@ -103,7 +103,8 @@ class JpegFile:
     def decode(self, divisor: int = 1) -> np.ndarray:
         flags = _IMREAD[divisor] | cv2.IMREAD_IGNORE_ORIENTATION
         image = cv2.imdecode(np.frombuffer(self.data, np.uint8), flags)
-        if image is None:
+        stored = (-(-self.header.height // divisor), -(-self.header.width // divisor))
+        if image is None or image.shape[:2] != stored:
             raise BadImageError(self.path, 'broken or unsupported JPEG')
         return _upright(image, self.header.orientation)
 
