@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 
 from ttl_mm.datasets import EpochSampler, ImageFolder
 from ttl_mm.datasets.name_list import NameList, write_name_list
+from ttl_mm.datasets.reid_names import train_identities
 from ttl_mm.datasets.reid_synthetic import draw_person
 from ttl_mm.evaluation import evaluate_retrieval
 
@@ -71,6 +72,9 @@ def bench_list(folder: Path, count: int) -> None:
         f'list: {listed.nbytes / count:.3f} bytes of index per image, the process grew by '
         f'{grown / count:.2f}, with the file it is {(grown + text) / count:.1f} (at most 64)'
     )
+
+    seconds, bags = timed(lambda: train_identities(listed))
+    print(f'list: {len(bags):,} bags told from their names in {seconds:.1f} s')
 
     (folder / 'image.jpg').write_bytes(_jpeg())
     views = {'type': 'ttl_mm.RandomViews', 'views': [{'size': 224}, {'size': 224, 'blur': 0.1}]}
