@@ -28,43 +28,26 @@ def assert_matches(ours, theirs, mean: float, percentile_99: float) -> None:
     assert np.percentile(difference, 99) <= percentile_99
 
 
-@pytest.mark.parametrize('factor', [0.0, 0.6, 0.83, 1.0, 1.17, 1.4])
-def test_brightness(factor):
+# the stock function, factors, and how far from it the mean and the 99th percentile may be
+JITTER = {
+    'brightness': (mmcv.adjust_brightness, [0.0, 0.6, 0.83, 1.0, 1.17, 1.4], 0.01, 0),
+    # the mean grey level is a whole number, which may fall on the other side of a half
+    'contrast': (mmcv.adjust_contrast, [0.0, 0.6, 0.83, 1.0, 1.17, 1.4], 0.5, 1),
+    'saturation': (mmcv.adjust_color, [0.0, 0.8, 0.93, 1.0, 1.07, 1.2], 0.5, 1),
+    'hue': (mmcv.adjust_hue, [-0.5, -0.1, -0.03, 0.0, 0.03, 0.1, 0.5], 0.5, 6),
+}
+
+
+@pytest.mark.parametrize(
+    ('name', 'factor'), [(name, factor) for name in JITTER for factor in JITTER[name][1]]
+)
+def test_jitter(name, factor):
+    stock, _, mean, percentile_99 = JITTER[name]
     assert_matches(
-        lambda x: colour.adjust_brightness(x, factor),
-        lambda x: mmcv.adjust_brightness(x, factor, backend='pillow'),
-        mean=0.01,
-        percentile_99=0,
-    )
-
-
-@pytest.mark.parametrize('factor', [0.0, 0.6, 0.83, 1.0, 1.17, 1.4])
-def test_contrast(factor):
-    assert_matches(
-        lambda x: colour.adjust_contrast(x, factor),
-        lambda x: mmcv.adjust_contrast(x, factor, backend='pillow'),
-        mean=0.5,  # the mean grey level is a whole number and may fall on the other side of a half
-        percentile_99=1,
-    )
-
-
-@pytest.mark.parametrize('factor', [0.0, 0.8, 0.93, 1.0, 1.07, 1.2])
-def test_saturation(factor):
-    assert_matches(
-        lambda x: colour.adjust_saturation(x, factor),
-        lambda x: mmcv.adjust_color(x, factor, backend='pillow'),
-        mean=0.5,
-        percentile_99=1,
-    )
-
-
-@pytest.mark.parametrize('turn', [-0.5, -0.1, -0.03, 0.0, 0.03, 0.1, 0.5])
-def test_hue(turn):
-    assert_matches(
-        lambda x: colour.adjust_hue(x, turn),
-        lambda x: mmcv.adjust_hue(x, turn, backend='pillow'),
-        mean=0.5,
-        percentile_99=6,
+        lambda x: colour.JITTER[name](x, factor),
+        lambda x: stock(x, factor, backend='pillow'),
+        mean,
+        percentile_99,
     )
 
 
