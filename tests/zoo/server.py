@@ -125,6 +125,10 @@ class Server:
         self.head(handler, len(page), Content_Type='text/html; charset=utf-8')
         handler.wfile.write(page)
 
+    def good_but_called_a_page(self, handler):
+        self.head(handler, len(self.data), Content_Type='text/html')
+        handler.wfile.write(self.data)
+
     def redirects_away(self, handler):
         self.head(handler, 0, 302, Location=f'http://localhost:{self.http.server_port}/elsewhere')
 

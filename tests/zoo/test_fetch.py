@@ -81,6 +81,11 @@ def test_hostile_server(mode, tmp_path):
         assert good_files(tmp_path) == [path]
 
 
+def test_content_type_does_not_outweigh_the_hash(tmp_path):
+    with Server(DATA, 'good_but_called_a_page') as server:
+        assert fetch(entry(server.url), tmp_path, timeout=5).read_bytes() == DATA
+
+
 def test_unreachable_server(tmp_path):
     with Server(DATA) as server:
         url = server.url
@@ -202,8 +207,9 @@ def test_file_without_hash_needs_a_flag_and_is_pinned(tmp_path):
 
 
 def test_file_without_hash_that_is_no_checkpoint_is_not_kept(tmp_path):
-    with Server(b'hello') as server, pytest.raises(UserError, match='not a readable checkpoint'):
-        fetch(entry(server.url, hashed=False), tmp_path, timeout=5, allow_unhashed=True)
+    for mode, cause in (('good', 'not a readable checkpoint'), ('web_page', 'it is a web page')):
+        with Server(b'hello', mode) as server, pytest.raises(UserError, match=cause):
+            fetch(entry(server.url, hashed=False), tmp_path, timeout=5, allow_unhashed=True)
     assert good_files(tmp_path) == []
     assert [path.suffix for path in (tmp_path / 'partial').iterdir()] == ['.lock']
 

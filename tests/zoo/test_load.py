@@ -188,6 +188,11 @@ def test_explicit_prefix_takes_the_target(state):
         load_backbone_state(content, prefix='teacher.')
 
 
+def test_explicit_prefix_leaves_a_head_inside_the_encoder_behind(state):
+    content = {**below('encoder.', state), 'encoder.fc.0.weight': torch.zeros(2, 2)}
+    assert load_backbone_state(content, prefix='encoder.').keys() == state.keys()
+
+
 def test_target_alone_is_never_taken_for_the_backbone(state):
     with pytest.raises(UserError, match=r"only below 'target_backbone\.'"):
         load_backbone_state({'state_dict': below('target_backbone.', state)})

@@ -16,6 +16,9 @@ def add_arguments(parser):
         action='store_true',
         help='fetch a file that has no published hash, and pin the hash it then has',
     )
+    measure = actions.add_parser('measure', help='measure an entry again, as its recipe does')
+    measure.add_argument('name', metavar='NAME')
+    measure.add_argument('--config', help="default: the entry's own, in a clone of the repository")
     publish = actions.add_parser('publish', help='make a file for the zoo out of a checkpoint')
     publish.add_argument('checkpoint')
     publish.add_argument('--name', required=True)
@@ -36,7 +39,8 @@ def run(args) -> int:
     from ttl_mm.zoo.cache import cache_folder
 
     args.cache = Path(args.cache) if args.cache else cache_folder()
-    actions = {'list': _list, 'get': _get, 'verify': _verify, 'publish': _publish}
+    actions = {'list': _list, 'get': _get, 'verify': _verify,
+               'measure': _measure, 'publish': _publish}  # fmt: skip
     return actions[args.action](args)
 
 
@@ -82,6 +86,23 @@ def _verify(args) -> int:
     if bad:
         print('`ttl zoo get NAME` replaces a damaged file and fetches a missing one.')
     return 1 if bad else 0
+
+
+def _measure(args) -> int:
+    from pathlib import Path
+
+    from ttl_mm.errors import UserError
+    from ttl_mm.zoo.manifest import find_entry
+    from ttl_mm.zoo.measure import measure
+    from ttl_mm.zoo.progress import fetch_visibly
+
+    entry = find_entry(args.name, args.manifest)
+    config = args.config or entry.config
+    if config is None or not Path(config).is_file():
+        raise UserError(f'the recipe {config} is not here: name it with --config.')
+    for metric, value in measure(fetch_visibly(entry, args.cache), config).items():
+        print(f'{metric} {value:.2f}')
+    return 0
 
 
 def _publish(args) -> int:

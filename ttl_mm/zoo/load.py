@@ -38,12 +38,11 @@ def load_backbone_state(
     if prefix is None:
         state = _house_names(state)
         prefix = _find_prefix(state, where)
-        kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+    kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+    if not kept:
+        raise UserError(f'{where} has no tensor below {prefix!r}; it has {_some(state)}.')
+    if '' in layouts.backbone_prefixes(kept):  # a ResNet, maybe with a head inside it
         kept = {n: t for n, t in kept.items() if layouts.BACKBONE.match(n)}
-    else:
-        kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-        if not kept:
-            raise UserError(f'{where} has no tensor below {prefix!r}; it has {_some(state)}.')
     refuse_bad_tensors(kept, where)
     return {name: tensor.detach().contiguous() for name, tensor in kept.items()}
 

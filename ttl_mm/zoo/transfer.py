@@ -49,6 +49,7 @@ def transfer(
             return
         with _open(url, have, timeout, redirect_hosts) as source:
             start, total = _start_and_total(source, have)
+            _refuse_page(source, total, size)
             _check_length(total, size, part.parent)
             _copy(source, part, start, size or total, timeout, report)
     except TransferError:
@@ -102,8 +103,6 @@ def _start_and_total(source: BinaryIO, have: int) -> tuple[int, int | None]:
     headers = getattr(source, 'headers', None)
     if headers is None:  # a local file
         return have, os.fstat(source.fileno()).st_size
-    if headers.get_content_type() == 'text/html':
-        raise TransferError('it is a web page, not a checkpoint')
     length = headers.get('Content-Length', '')
     length = int(length) if length.isdigit() else None
     if source.status != 206:  # the server sends it all, whatever was asked for
@@ -111,6 +110,14 @@ def _start_and_total(source: BinaryIO, have: int) -> tuple[int, int | None]:
     if not headers.get('Content-Range', '').startswith(f'bytes {have}-'):
         raise TransferError(f'it continues at {headers.get("Content-Range")!r}, not byte {have}')
     return have, None if length is None else have + length
+
+
+def _refuse_page(source: BinaryIO, total: int | None, size: int | None) -> None:
+    """A page to sign in on or to confirm a download; some servers call any file a page, though."""
+    headers = getattr(source, 'headers', None)
+    page = headers is not None and headers.get_content_type() == 'text/html'
+    if page and (size is None or total != size):
+        raise TransferError('it is a web page, not a checkpoint')
 
 
 def _check_length(total: int | None, size: int | None, folder: Path) -> None:
