@@ -61,7 +61,7 @@ def judge(
 
     Returns:
         The figures, each a dict with ``protocol``, ``metric``, ``value`` and all it rests on; and
-        the predictions of each classifier by its protocol's name.
+        the predictions of each classifier by its description.
     """
     check_pair(train, test)
     data = train.features, train.labels, test.features
@@ -69,9 +69,9 @@ def judge(
     predictions: dict[str, np.ndarray] = {}
 
     def add_classifier(name: str, settings: dict, predicted: np.ndarray) -> None:
-        accuracy = 100 * float(np.mean(predicted == test.labels))
+        accuracy = round(100 * float(np.mean(predicted == test.labels)), 4)
         found.append({'protocol': name, **settings, 'metric': 'top-1 (%)', 'value': accuracy})
-        predictions.setdefault(name, predicted)
+        predictions[describe(found[-1])] = predicted
 
     if 'knn' in protocols:
         possible = [k for k in ks if k <= len(train.labels)]
@@ -93,8 +93,8 @@ def judge(
                     'draws': len(values),
                     'cost': 1.0,
                     'metric': 'top-1 (%)',
-                    'value': float(values.mean()),
-                    'spread': float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+                    'value': round(float(values.mean()), 4),
+                    'spread': round(float(values.std(ddof=1)), 4),  # over the draws
                 }
             )
     basis = origin(train, test)
@@ -119,16 +119,20 @@ def origin(train: Features, test: Features) -> dict:
     }
 
 
+def describe(figure: dict) -> str:
+    """The protocol and its settings in words."""
+    settings = [f'{key} {figure[key]}' for key in ('k', 'temperature', 'shots') if key in figure]
+    return ', '.join([figure['protocol'], *settings])
+
+
 def table(figures: Sequence[dict]) -> str:
     """The figures as lines of text."""
-    rows = []
+    rows = [('protocol', 'top-1 (%)')]
     for figure in figures:
-        details = [f'{key} {figure[key]}' for key in ('k', 'temperature', 'shots') if key in figure]
         spread = f' ± {figure["spread"]:.2f}' if 'spread' in figure else ''
-        rows.append((figure['protocol'], ', '.join(details), f'{figure["value"]:.2f}{spread}'))
-    rows = [('protocol', 'setting', 'top-1 (%)'), *rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    return '\n'.join('  '.join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows)
+        rows.append((describe(figure), f'{figure["value"]:.2f}{spread}'))
+    width = max(len(protocol) for protocol, _ in rows)
+    return '\n'.join(f'{protocol:{width}}  {value}' for protocol, value in rows)
 
 
 def write_json(figures: Sequence[dict], path: str | Path) -> None:

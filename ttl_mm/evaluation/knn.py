@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ttl_mm.errors import UserError
 
-PANEL = 8192  # queries that share one pass over the training set
+PANEL = 16384  # queries that share one pass over the training set
 TILE_QUERIES, TILE_TRAIN, BLOCK = 1024, 4096, 64
 SLACK = 256  # places of a pool beyond 2 k
 PAIR_VALUES = 1 << 13  # doubles at a time where pairs are decided: small arrays stay in the cache
@@ -134,14 +134,19 @@ def _load(matrix, rows: slice | Tensor, device: torch.device) -> Tensor:
 
 def _unit(rows: Tensor, start: int, what: str) -> Tensor:
     """The rows scaled to length 1, in float32; a zero vector stays one."""
-    norm = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
-    if not norm.isfinite().all():
-        bad = start + int(norm.isfinite().logical_not().nonzero()[0])
-        raise UserError(
-            f'row {bad} of the {what} features holds NaN or infinity: check the checkpoint '
-            'and extract the features again.'
-        )
-    return (rows.double() / norm.where(norm > 0, 1.0)[:, None]).float()
+    rows = rows if rows.dtype == torch.float64 else rows.float()
+    norm = torch.linalg.vector_norm(rows, dim=1)
+    if not ((norm > 1e-15) & (norm < 1e15)).all():  # rare: empty, or at the ends of float32
+        rows = rows.double()
+        norm = torch.linalg.vector_norm(rows, dim=1)
+        if not norm.isfinite().all():
+            bad = start + int(norm.isfinite().logical_not().nonzero()[0])
+            raise UserError(
+                f'row {bad} of the {what} features holds NaN or infinity: check the checkpoint '
+                'and extract the features again.'
+            )
+        norm = norm.where(norm > 0, 1.0)
+    return (rows / norm[:, None]).float()
 
 
 def _cosine(a: Tensor, b: Tensor) -> Tensor:
@@ -171,8 +176,8 @@ class _Pool:
     def __init__(self, queries: Tensor, train, k: int) -> None:
         (count, dim), device = queries.shape, queries.device
         self.queries, self.train, self.k = queries, train, k
-        # rounding of both unit vectors and of the floor, then of dim multiply-adds
-        self.error = (dim + 8) * ROUND_OFF[torch.get_float32_matmul_precision()]
+        # rounding of both norms, of the unit vectors and the floor, then of dim multiply-adds
+        self.error = 2 * (dim + 8) * ROUND_OFF[torch.get_float32_matmul_precision()]
         self.value = torch.full((count, 2 * k + SLACK), -torch.inf, device=device)
         self.index = torch.zeros_like(self.value, dtype=torch.int64)
         self.size = torch.zeros(count, dtype=torch.int64, device=device)

@@ -31,7 +31,7 @@ def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 200
     _save(figure, path)
 
 
-def draw_confusion(labels, predicted, classes, path: str | Path) -> None:
+def draw_confusion(labels, predicted, classes, path: str | Path, title: str = '') -> None:
     """The confusion matrix: rows are the true classes, shares of a row add up to 1."""
     matrix = confusion_matrix(labels, predicted, len(classes))
     shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)

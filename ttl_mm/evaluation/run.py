@@ -168,7 +168,7 @@ def _draw(train: Features, test: Features, predictions, folder, tsne, confusion)
     if confusion:
         if not predictions:
             raise UserError('--confusion needs a classifier: add --knn or --linear.')
-        predicted = next(iter(predictions.values()))
-        draw_confusion(test.labels, predicted, test.classes, folder / 'confusion.png')
+        title, predicted = next(iter(predictions.items()))
+        draw_confusion(test.labels, predicted, test.classes, folder / 'confusion.png', title)
         written.append('confusion.png')
     return written

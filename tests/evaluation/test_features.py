@@ -1,0 +1,178 @@
+"""Extraction against a plain forward pass, and what must not change its result."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import torch
+from mmpretrain.models import ResNet, SelfSupDataPreprocessor
+from PIL import Image
+from safetensors.numpy import load_file
+from torch import distributed, multiprocessing, nn
+
+from tests.evaluation.conftest import random_network
+from tests.evaluation.folders import make_folder
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.data import open_splits
+from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
+from ttl_mm.evaluation.features import extract_features
+from ttl_mm.evaluation.forward import evaluating, output_stages
+from ttl_mm.evaluation.model import IMAGENET
+
+
+def preprocessor():
+    return SelfSupDataPreprocessor(**IMAGENET)
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def plain_pass(network, folder, size, edge):
+    """PIL and torch alone: short side, centre crop, normalise, forward one by one, mean."""
+    mean, std = (np.array(IMAGENET[key]) for key in ('mean', 'std'))
+    rows = []
+    for path in sorted(folder.glob('*/*.png')):
+        image = Image.open(path).convert('RGB')
+        width, height = (int(edge * side / min(image.size)) for side in image.size)
+        image = image.resize((width, height), Image.BILINEAR)
+        left, top = round((width - size) / 2), round((height - size) / 2)
+        pixels = (np.asarray(image.crop((left, top, left + size, top + size))) - mean) / std
+        x = torch.from_numpy(pixels.transpose(2, 0, 1)[None]).float()
+        rows.append([stage.mean((2, 3))[0].numpy() for stage in network(x)])
+    return [np.stack(stage) for stage in zip(*rows)]
+
+
+def test_equals_a_plain_forward_pass(network, folder, tmp_path):
+    (splits, _) = open_splits(str(folder), 32)
+    path = tmp_path / 'train.safetensors'
+    found = extract_features(network, preprocessor(), splits['train'], path, stages=(2, 4))
+    with torch.no_grad(), output_stages(network, (2, 4)):
+        expected = plain_pass(network, folder / 'train', size=32, edge=32)
+    np.testing.assert_allclose(found.features, expected[1], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(read_features(path, 2).features, expected[0], rtol=1e-6, atol=1e-6)
+    assert found.labels.tolist() == [0] * 6 + [1] * 6 + [2] * 6
+    assert found.paths[:2] == ['ant/0.png', 'ant/1.png']
+    assert found.classes == ['ant', 'bee', 'cat']
+    assert load_file(path).keys() == {'stage2', 'stage4', 'labels', 'paths'}
+
+
+def test_equals_a_plain_forward_pass_at_the_crop_of_imagenet(tmp_path):
+    torch.manual_seed(0)
+    network = ResNet(18, base_channels=8, stem_channels=8)
+    network.eval()
+    make_folder(tmp_path / 'data', size=130, count=2)
+    splits, _ = open_splits(str(tmp_path / 'data'), 112)  # 128, then the middle 112
+    whole = splits['train'].dataset
+    found = extract_features(network, preprocessor(), whole, tmp_path / 'x.safetensors')
+    with torch.no_grad():
+        (expected,) = plain_pass(network, tmp_path / 'data', size=112, edge=128)
+    np.testing.assert_allclose(found.features, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(('batch_size', 'workers'), [(128, 0), (1, 0), (4, 2), (17, 0)])
+def test_batches_and_workers_do_not_change_the_file(network, folder, tmp_path, batch_size, workers):
+    dataset = open_splits(str(folder), 32)[0]['train']
+    once, again = tmp_path / 'a.safetensors', tmp_path / 'b.safetensors'
+    extract_features(network, preprocessor(), dataset, once, batch_size=5)
+    extract_features(
+        network, preprocessor(), dataset, again, batch_size=batch_size, num_workers=workers
+    )
+    assert sha256(once) == sha256(again)
+
+
+class Counting(nn.Module):
+    """Counts images, and breaks off after some."""
+
+    def __init__(self, network, limit=10**9):
+        super().__init__()
+        self.network, self.limit, self.seen = network, limit, 0
+
+    @property
+    def out_indices(self):
+        return self.network.out_indices
+
+    @out_indices.setter
+    def out_indices(self, stages):
+        self.network.out_indices = stages
+
+    def forward(self, x):
+        self.seen += len(x)
+        if self.seen > self.limit:
+            raise KeyboardInterrupt
+        return self.network(x)
+
+
+def test_an_interrupted_extraction_goes_on_where_it_was(network, folder, tmp_path):
+    dataset = open_splits(str(folder), 32)[0]['train']  # 18 images
+    path, whole = tmp_path / 'a.safetensors', tmp_path / 'b.safetensors'
+    options = {'batch_size': 3, 'about': {'note': 'x'}}
+    with pytest.raises(KeyboardInterrupt):
+        extract_features(Counting(network, 2 + 9), preprocessor(), dataset, path, **options)
+    assert not path.exists()
+    rest = Counting(network)
+    extract_features(rest, preprocessor(), dataset, path, **options)
+    assert rest.seen == 2 + 9  # a look at the shapes, then the other three batches
+    extract_features(Counting(network), preprocessor(), dataset, whole, **options)
+    assert sha256(path) == sha256(whole)
+    assert list(tmp_path.glob('*.p*')) == []
+    finished = Counting(network)
+    extract_features(finished, preprocessor(), dataset, path, **options)
+    assert finished.seen == 0
+
+
+def test_other_weights_start_anew(network, folder, tmp_path):
+    dataset = open_splits(str(folder), 32)[0]['test']
+    path = tmp_path / 'a.safetensors'
+    first = np.array(extract_features(network, preprocessor(), dataset, path).features)
+    second = extract_features(random_network(1), preprocessor(), dataset, path)
+    assert np.abs(second.features - first).max() > 1e-3
+
+
+def extract_share(rank, folder, path, init):
+    distributed.init_process_group('gloo', init_method=init, rank=rank, world_size=2)
+    dataset = open_splits(str(folder), 32)[0]['train']
+    extract_features(random_network(0), preprocessor(), dataset, path, batch_size=4)
+    distributed.destroy_process_group()
+
+
+def test_two_processes_write_one_file(network, folder, tmp_path):
+    dataset = open_splits(str(folder), 32)[0]['train']
+    alone, shared = tmp_path / 'a.safetensors', tmp_path / 'b.safetensors'
+    extract_features(network, preprocessor(), dataset, alone, batch_size=4)
+    init = f'file://{tmp_path}/init'
+    multiprocessing.start_processes(
+        extract_share, (folder, shared, init), nprocs=2, start_method='fork'
+    )
+    assert sha256(alone) == sha256(shared)
+
+
+def test_modes_and_stages_are_put_back(network):
+    network.train()
+    network.layer1.eval()
+    before = [part.training for part in network.modules()]
+    with evaluating(network), output_stages(network, (1, 3)):
+        assert not any(part.training for part in network.modules())
+        assert network.out_indices == (0, 2)
+    assert [part.training for part in network.modules()] == before
+    assert network.out_indices == (3,)
+    network.eval()
+    with pytest.raises(UserError, match='stages 1 to 4'), output_stages(network, (5,)):
+        pass
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / 'a.safetensors'
+    writer = FeatureWriter(path, {4: 2}, ['a', 'b'], ['x'], {}, batch_size=2)
+    writer.write(0, {4: np.ones((2, 2))}, np.array([0, 0]))
+    writer.finish()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(UserError, match='bytes expected'):
+        read_features(path)
+    path.write_bytes(b'\xff' * 8 + whole)
+    with pytest.raises(UserError, match='header claims'):
+        read_features(path)
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match='no stage 3: it has stage4'):
+        read_features(path, 3)

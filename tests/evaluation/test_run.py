@@ -1,0 +1,119 @@
+"""``ttl eval`` as a user runs it."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from sklearn.neighbors import KNeighborsClassifier
+
+from tests.evaluation.conftest import random_network
+from tests.evaluation.folders import make_folder
+from ttl_mm.cli import main
+from ttl_mm.evaluation.feature_file import read_features
+
+FAST = ['--workers', '0', '--k', '1', '3', '1000']
+
+
+@pytest.fixture(scope='module')
+def evaluated(checkpoint, folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp('out')
+    options = ['--knn', '--linear', '--lowshot', '--tsne', '--confusion', '--out', str(out)]
+    assert main(['eval', str(checkpoint), '--data', str(folder), *options, *FAST]) == 0
+    return out
+
+
+def test_figures_name_their_protocol_data_weights_and_versions(evaluated, checkpoint):
+    figures = json.loads((evaluated / 'figures.json').read_text())
+    protocols = [(f['protocol'].split()[0], f.get('k') or f.get('shots')) for f in figures]
+    shots = [('low-shot', n) for n in (1, 2, 4)]
+    assert protocols == [('weighted', 1), ('weighted', 3), ('logistic', None), *shots]
+    for figure in figures:
+        assert figure['metric'] == 'top-1 (%)'
+        assert 0 <= figure['value'] <= 100
+        assert figure['checkpoint_sha256'] == hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+        assert figure['train']['images'] == 18
+        assert figure['test']['images'] == 9
+        assert figure['train']['fingerprint'] != figure['test']['fingerprint']
+        assert figure['crop'] == 'short side 32, centre 32, bilinear'
+        assert {'torch', 'mmpretrain', 'ttl_mm'} <= figure['measured_with'].keys()
+
+
+def test_knn_figure_equals_scikit_learn_on_the_feature_files(evaluated):
+    train, test = (read_features(evaluated / f'{name}.safetensors') for name in ('train', 'test'))
+    knn = KNeighborsClassifier(3, metric='cosine', weights=lambda d: np.exp((1 - d) / 0.07))
+    knn.fit(train.features.astype(np.float64), train.labels)
+    expected = 100 * knn.score(test.features.astype(np.float64), test.labels)
+    figures = json.loads((evaluated / 'figures.json').read_text())
+    assert figures[1]['value'] == pytest.approx(expected, abs=1e-3)
+
+
+def test_pictures_are_drawn(evaluated):
+    for name in ('tsne.png', 'confusion.png'):
+        picture = np.asarray(Image.open(evaluated / name).convert('L'))
+        assert picture.shape == (840, 1080)
+        assert picture.std() > 5
+
+
+def test_feature_files_are_judged_without_a_checkpoint(evaluated, tmp_path, capsys):
+    expected = json.loads((evaluated / 'figures.json').read_text())[:2]
+    files = [str(evaluated / f'{name}.safetensors') for name in ('train', 'test')]
+    for source in ([str(evaluated)], files):
+        assert main(['eval', *source, '--knn', '--out', str(tmp_path), *FAST]) == 0
+        assert json.loads((tmp_path / 'figures.json').read_text()) == expected
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith('weighted kNN, cosine, k 1, temperature 0.07')
+    assert lines[1].endswith(f'{expected[0]["value"]:.2f}')
+
+
+def save(model, path):
+    torch.save({f'backbone.{name}': tensor for name, tensor in model.state_dict().items()}, path)
+    return str(path)
+
+
+def test_features_of_two_models_are_refused(evaluated, folder, tmp_path, capsys):
+    other = save(random_network(1), tmp_path / 'other.pth')
+    out = tmp_path / 'other'
+    assert main(['eval', other, '--data', str(folder), '--out', str(out), *FAST]) == 0
+    mixed = [str(evaluated / 'train.safetensors'), str(out / 'test.safetensors')]
+    assert main(['eval', *mixed, *FAST]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert 'do not belong together: the weights differ' in error
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'message'),
+    [
+        (lambda root: (root / 'train/ant/0.png').write_bytes(b'<html>'), 'train/ant/0.png'),
+        (lambda root: (root / 'train/ant/0.png').rename(root / 'train/0.png'), 'no sub-folder'),
+        (lambda root: (root / 'val/ant').rename(root / 'val/eel'), 'ant'),
+        (lambda root: (root / 'val').rename(root / 'hidden'), 'single class'),
+    ],
+)
+def test_bad_data_ends_in_one_sentence(tmp_path, checkpoint, capsys, spoil, message):
+    root = tmp_path / 'data'
+    make_folder(root / 'train')
+    make_folder(root / 'val', count=3)
+    spoil(root)
+    if message == 'single class':
+        (root / 'hidden').rename(tmp_path / 'elsewhere')
+    out = ['--out', str(tmp_path / 'out')]
+    assert main(['eval', str(checkpoint), '--data', str(root), *out, *FAST]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith('ttl eval: ')
+    assert message in error
+
+
+def test_weights_that_do_not_fit_are_named(tmp_path, folder, network, capsys):
+    state = network.state_dict()
+    del state['layer3.1.bn2.running_var']
+    torch.save(state, tmp_path / 'x.pth')
+    assert main(['eval', str(tmp_path / 'x.pth'), '--data', str(folder), *FAST]) == 2
+    assert 'layer3.1.bn2.running_var' in capsys.readouterr().err
+
+
+def test_a_checkpoint_without_data_is_refused(checkpoint, capsys):
+    assert main(['eval', str(checkpoint)]) == 2
+    assert '--data' in capsys.readouterr().err
