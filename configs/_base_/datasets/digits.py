@@ -14,7 +14,8 @@ view = [
 
 train_dataloader = dict(
     batch_size=32,
-    num_workers=0,
+    num_workers=1,
+    persistent_workers=True,
     drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
     collate_fn=dict(type='default_collate'),
