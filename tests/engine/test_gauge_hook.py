@@ -150,6 +150,7 @@ def train_digits(work_dir, hook, loop=None):
             'work_dir': str(work_dir),
             'train_dataloader.batch_size': 16,
             'train_dataloader.dataset.indices': 48,
+            'default_hooks.probe': None,
             'log_level': 'ERROR',
             'experiment_name': work_dir.name,
             'default_hooks.gauges': hook,

@@ -74,17 +74,12 @@ def digits():
 
 
 def train_digits(k: int, work_dir: Path) -> None:
-    """The digits recipe with rank k, batches of 64 and a kNN probe; continued where it stopped."""
+    """The digits recipe with rank k and batches of 64; continued where it stopped."""
     from ttl_mm.engine.launch import train
 
     if (work_dir / f'epoch_{EPOCHS}.pth').exists():
         return
     (recipe,) = (ROOT / 'configs').glob('*_digits_*.py')
-    plain = [{'type': 'Resize', 'scale': 16, 'interpolation': 'bicubic'}, {'type': 'PackInputs'}]
-    probe = {
-        split: {'type': 'ttl_mm.Digits', 'split': split, 'pipeline': plain}
-        for split in ('train', 'test')
-    }
     options = {
         'train_dataloader.batch_size': BATCH,
         'model.head.ranks': (k, k),
@@ -93,7 +88,6 @@ def train_digits(k: int, work_dir: Path) -> None:
         'param_scheduler.1.T_max': EPOCHS,
         'param_scheduler.1.end': EPOCHS,
         'default_hooks.logger.interval': 18,
-        '+default_hooks.probe': {'type': 'ttl_mm.ProbeHook', 'interval': 2, **probe},
     }
     train(str(recipe), work_dir=str(work_dir), resume='auto', cfg_options=options)
 
