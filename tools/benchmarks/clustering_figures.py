@@ -32,8 +32,8 @@ DEPUTIES = {
     'rank 26': (26, 26),
     'rank 52 = m/2': (52, 52),
 }
-BATCH, EPOCHS, DIGIT_CLASSES, RISK = 64, 16, 10, 1e-3
-RANKS = (1, 2, 5, 10, 16, 24, 32)
+BATCH, EPOCHS, DIGIT_CLASSES, RISK = 64, 12, 10, 1e-3
+RANKS = (1, 5, 10, 16, 24, 32)
 
 
 def save(name: str, figure) -> None:
