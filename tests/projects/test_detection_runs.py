@@ -5,6 +5,10 @@ proposals.
 """
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,23 +104,61 @@ def logged(work_dir: Path, key: str) -> list[float]:
     return [line[key] for line in lines if key in line]
 
 
-@pytest.mark.parametrize('name', [COCO, f'{VOC}_moco'])
-def test_train_save_resume_test(name, data, checkpoint, tmp_path, monkeypatch) -> None:
-    config, options = small(name, data, checkpoint, monkeypatch)
+def test_coco_train_save_resume_test(data, checkpoint, tmp_path, monkeypatch) -> None:
+    config, options = small(COCO, data, checkpoint, monkeypatch)
     options['visualizer.name'] = tmp_path.name  # visualizers of one name share a folder
     work_dir = str(tmp_path)
     launch.train(config, work_dir, cfg_options=options)
     launch.train(config, work_dir, 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
-    assert len(logged(tmp_path, 'loss_rpn_cls')) == 3  # none repeated, none left out
+    assert len(logged(tmp_path, 'loss_mask')) == 3  # none repeated, none left out
 
     figures = launch.evaluate(config, str(tmp_path / 'iter_3.pth'), work_dir, cfg_options=options)
-    if 'mask' in name:
-        expected = {f'coco/{kind}_mAP{t}' for kind in ('bbox', 'segm') for t in ('', '_50', '_75')}
-        assert any(key.endswith('_precision') for key in figures)  # per class
-    else:
-        expected = {f'voc/{p}AP{t}' for p in ('', 'coco101_') for t in ('', '50', '75')}
-    assert expected <= figures.keys()
+    wanted = {f'coco/{kind}_mAP{t}' for kind in ('bbox', 'segm') for t in ('', '_50', '_75')}
+    assert wanted <= figures.keys()
+    assert any(key.endswith('_precision') for key in figures)  # per class
     assert len(list((tmp_path / 'rendered').iterdir())) == 1
+
+
+def script(name: str, *arguments: str) -> str:
+    """Run a script of the project and return what it printed."""
+    run = subprocess.run(
+        [str(CONFIGS.parent / name), *arguments],
+        env=os.environ | {'PYTHON': sys.executable}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout + run.stderr
+
+
+def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch) -> None:
+    """From a checkpoint to figures with run.sh and test.sh, continued in between."""
+    config, options = small(f'{VOC}_moco', data, checkpoint, monkeypatch)
+    options |= {'train_dataloader.batch_size': 2, '+work_dir': str(tmp_path)}
+    options['visualizer.name'] = tmp_path.name
+    pairs = [f'{key}={value}'.replace(' ', '') for key, value in options.items()]
+    printed = script('run.sh', config, str(checkpoint), '1', *pairs)
+    assert f'backbone: 75 of 75 tensors are those of {checkpoint}' in printed
+    assert f'res5: 25 of 25 tensors are those of {checkpoint}' in printed
+
+    launch.train(config, str(tmp_path), 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
+    assert len(logged(tmp_path, 'loss_rpn_cls')) == 3
+
+    printed = script('test.sh', config, str(tmp_path / 'iter_3.pth'), *pairs)
+    for figure in ('AP', 'AP50', 'AP75', 'coco101_AP', 'coco101_AP50', 'coco101_AP75'):
+        assert f'voc/{figure}: ' in printed
+    assert re.search(r'^tvmonitor +\d+ +\d+', printed, re.MULTILINE)  # the table of classes
+    assert len(list((tmp_path / 'rendered').iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [((), 'run.sh CONFIG CHECKPOINT GPUS'), (('c', 'p', '3'), '3 GPUs cannot share the batch')],
+)
+def test_wrong_arguments_of_the_script(arguments, message) -> None:
+    run = subprocess.run(
+        [str(CONFIGS.parent / 'run.sh'), *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 2
+    assert message in run.stderr
 
 
 def test_every_tensor_starts_from_the_checkpoint(data, checkpoint, monkeypatch) -> None:
