@@ -49,6 +49,8 @@ class TTLAlgorithm(BaseSelfSupervisor):
         online_sizes: range from which each iteration draws the size to which the online network's
             two large views are resized, in pixels; None switches it off. Small crops stay.
         target_sizes: the same for the target network.
+        channels_last: hand images to the backbones in that memory format, which convolutions
+            prefer on CPUs and under mixed precision; weights and checkpoints keep theirs.
         pretrained: a checkpoint to start from.
         data_preprocessor: config; mmpretrain's SelfSupDataPreprocessor by default.
         init_cfg: initialisation of the whole model.
@@ -62,6 +64,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         base_momentum: float = 0.99,
         online_sizes: SizeRange | None = (96, 224),
         target_sizes: SizeRange | None = (128, 224),
+        channels_last: bool = True,
         pretrained: str | None = None,
         data_preprocessor: dict | None = None,
         init_cfg: dict | list | None = None,
@@ -82,6 +85,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         self.base_momentum = base_momentum
         self.online_sizes = online_sizes
         self.target_sizes = target_sizes
+        self.channels_last = channels_last
         self.target_backbone = deepcopy(self.backbone).requires_grad_(False)
         self.target_neck = deepcopy(self.neck).requires_grad_(False)
         self.seed = 0
@@ -118,6 +122,8 @@ class TTLAlgorithm(BaseSelfSupervisor):
         """The loss of a batch of views, each (N, C, H, W); the first two are the large ones."""
         if len(inputs) < NUM_TARGETS:
             raise UserError(f'{len(inputs)} views of an image: the loss needs at least two.')
+        if self.channels_last:  # in place, so that the other layout does not stay in memory
+            inputs[:] = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
         sizes = self.view_sizes()
         large = inputs[:NUM_TARGETS]
         with torch.no_grad():  # first, while no activation of the online network is held

@@ -1,0 +1,240 @@
+"""Every recipe: its name, its parts, its schedule; and the main ones train."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
+
+from tests.datasets.images import encode, natural
+from ttl_mm.datasets import RandomViews
+from ttl_mm.engine.config_check import read_config
+from ttl_mm.registry import HOOKS, MODELS, RUNNERS
+
+ROOT = Path(__file__).parent.parent / 'configs'
+RECIPES = {path.stem: path for path in sorted(ROOT.glob('*.py'))}
+NAME = re.compile(
+    r'ttl(_[a-z]+\d*)?_r(?P<depth>18|50)(_[a-z]+\d*)?_(?P<gpus>\d+)xb(?P<batch>\d+)'
+    r'(_accum(?P<accum>\d+))?_((?P<stop>\d+)of)?(?P<epochs>\d+)e'
+)
+ITERATIONS = 1540  # per epoch of ImageNet on 8 x 104
+TABLE = {
+    0: 0.00048, 1: 0.4804, 5: 2.3965, 9: 4.2985, 10: 4.7705, 20: 4.6825, 50: 4.0971, 100: 2.4,
+    150: 0.7029, 180: 0.1175, 199: 0.0003,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    init_default_scope('mmpretrain')
+
+
+def read(name: str) -> Config:
+    return read_config(RECIPES[name])
+
+
+def on_cpu(config: Config) -> Config:
+    """Without mixed precision, which mmengine has on GPUs alone."""
+    config.optim_wrapper.type = 'OptimWrapper'
+    config.optim_wrapper.pop('loss_scale', None)
+    return config
+
+
+@pytest.fixture(scope='module')
+def main_model() -> torch.nn.Module:
+    init_default_scope('mmpretrain')
+    torch.manual_seed(0)
+    model = MODELS.build(read('ttl_r50_8xb104_200e').model)
+    model.init_weights()
+    return model
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_name_states_the_batch_and_the_schedule(name):
+    stated, config = NAME.fullmatch(name), read(name)
+    gpus, batch = int(stated['gpus']), int(stated['batch'])
+    # the paper's 8 x 104 accumulates five times; any other accumulation is part of the name
+    accumulation = int(stated['accum'] or (5 if gpus == 8 else 1))
+    assert config.model.backbone.depth == int(stated['depth'])
+    assert config.train_dataloader.batch_size == batch
+    assert config.auto_scale_lr.base_batch_size == gpus * batch
+    assert not config.auto_scale_lr.enable
+    assert config.optim_wrapper.get('accumulative_counts', 1) == accumulation
+    epochs = int(stated['epochs'])
+    assert config.train_cfg.max_epochs == int(stated['stop'] or epochs)
+    assert config.param_scheduler[-1].T_max == config.param_scheduler[-1].end == epochs
+    assert config.default_hooks.target_update.horizon_epochs == epochs
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_builds(name):
+    config = on_cpu(read(name))
+    model = MODELS.build(config.model)
+    build_optim_wrapper(model, config.optim_wrapper)
+    for hook in config.default_hooks.values():
+        HOOKS.build(hook)
+    assert model.head.largest_rank() < config.train_dataloader.batch_size
+
+
+def test_no_two_recipes_are_the_same():
+    texts = [str(read(name).to_dict()) for name in RECIPES]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ('name', 'settings'),
+    [
+        ('ttl_r50_8xb104_200e', dict(k=None, ranks=None, margin=-100.0)),
+        ('ttl_smooth_r50_8xb104_200e', dict(k=None, ranks=(2, 10), margin=-100.0)),
+        ('ttl_k1_r50_8xb104_20of200e', dict(k=1, ranks=None, margin=-100.0)),
+        ('ttl_k5_r50_8xb104_20of200e', dict(k=5, ranks=None, margin=-100.0)),
+        ('ttl_k52_r50_8xb104_20of200e', dict(k=52, ranks=None, margin=-100.0)),
+        ('ttl_margin03_r50_8xb104_20of200e', dict(k=None, ranks=None, margin=-0.3)),
+        ('ttl_margin12_r50_8xb104_20of200e', dict(k=None, ranks=None, margin=-1.2)),
+    ],
+)
+def test_deputy_and_margin(name, settings):
+    head = MODELS.build(read(name).model.head)
+    assert {key: getattr(head, key) for key in settings} == settings
+    assert (head.gamma, head.loss_weight, head.gather_negatives) == (2.0, 2.0, False)
+
+
+def test_parameters_of_the_main_recipe(main_model):
+    counts = {
+        name: sum(p.numel() for p in getattr(main_model, name).parameters())
+        for name in ('backbone', 'neck', 'head', 'target_backbone', 'target_neck')
+    }
+    assert counts == {
+        'backbone': 23_508_032,
+        'neck': 9_449_728,
+        'head': 2_109_696,
+        'target_backbone': 23_508_032,
+        'target_neck': 9_449_728,
+    }
+
+
+def test_lars_groups_of_the_main_recipe(main_model):
+    settings = on_cpu(read('ttl_r50_8xb104_200e')).optim_wrapper
+    groups = build_optim_wrapper(main_model, settings).optimizer.param_groups
+    names = {id(p): name for name, p in main_model.named_parameters()}
+    excluded = {names[id(g['params'][0])] for g in groups if g['lars_exclude']}
+    assert len(groups) == 171
+    # the rule of the released code, on parameter names
+    rule = re.compile(r'(bn|gn)\d*.(weight|bias)|bias')
+    trained = [name for name, p in main_model.named_parameters() if p.requires_grad]
+    assert excluded == {name for name in trained if rule.search(name)}
+    assert len(excluded) == 110
+    assert all(g['weight_decay'] == (0 if g['lars_exclude'] else 1e-6) for g in groups)
+    assert not any(name.startswith('target') for name in trained)
+
+
+def test_initialisation_of_the_main_recipe(main_model):
+    """Kaiming by fan-in for backbone and projector, 0.01 for the predictor, no zeroed residual."""
+    for part, std in (('backbone', None), ('neck', None), ('head.predictor', 0.01)):
+        for name, module in main_model.get_submodule(part).named_modules():
+            if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear)):
+                fan_in = module.weight[0].numel()
+                expected = std or (2 / fan_in) ** 0.5
+                assert module.weight.std().item() == pytest.approx(expected, rel=0.05), name
+                assert abs(module.weight.mean().item()) < 0.05 * expected, name
+                assert module.bias is None or not module.bias.any(), name
+            elif isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                assert (module.weight == 1).all(), name
+                assert not module.bias.any(), name
+                assert (module.eps, module.momentum) == (1e-5, 0.1)
+    assert main_model.neck.fc1.bias is not None
+    for online, target in (('backbone', 'target_backbone'), ('neck', 'target_neck')):
+        expected, found = (getattr(main_model, part).state_dict() for part in (online, target))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_learning_rates_of_the_main_recipe():
+    config = read('ttl_r50_8xb104_200e')
+    lr = config.optim_wrapper.optimizer.lr
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=lr)
+    schedulers = []
+    for settings in config.param_scheduler:
+        settings = dict(settings, optimizer=optimizer)
+        if settings.pop('convert_to_iter_based', False):
+            kind = PARAM_SCHEDULERS.get(settings.pop('type'))
+            schedulers.append(
+                kind.build_iter_from_epoch(**settings, begin=0, epoch_length=ITERATIONS)
+            )
+        else:
+            schedulers.append(PARAM_SCHEDULERS.build(settings))
+    found = {}
+    for epoch in range(200):
+        found[epoch] = optimizer.param_groups[0]['lr']
+        for _ in range(ITERATIONS if epoch < 11 else 0):  # the warm-up has ended
+            [s.step() for s in schedulers if not s.by_epoch]
+        [s.step() for s in schedulers if s.by_epoch]
+    assert {epoch: found[epoch] for epoch in TABLE} == {
+        epoch: pytest.approx(value, rel=1e-4, abs=5e-5) for epoch, value in TABLE.items()
+    }
+
+
+def test_views_of_the_multi_crop_recipe():
+    dataset = read('ttl_multicrop_r50_8xb104_200e').train_dataloader.dataset
+    settings = dataset.pipeline[0].copy()
+    assert settings.pop('type') == 'ttl_mm.RandomViews'
+    views = RandomViews(**settings).views
+    assert [view.size for view in views] == [(224, 224)] * 2 + [(96, 96)] * 6
+    assert [view.area for view in views] == [(0.14, 1.0)] * 2 + [(0.05, 0.14)] * 6
+
+
+class Watch(Hook):
+    """Note the iterations that stepped, and those that moved the target."""
+
+    priority = 'LOWEST'
+
+    def __init__(self):
+        self.stepped, self.moved, self.losses = [], [], []
+
+    def before_train(self, runner):
+        self.last = runner.model.target_neck.fc1.weight.clone()
+        runner.optim_wrapper.optimizer.register_step_post_hook(
+            lambda *_: self.stepped.append(runner.iter)
+        )
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        weight = runner.model.target_neck.fc1.weight
+        if not torch.equal(weight, self.last):
+            self.moved.append(runner.iter)
+        self.last = weight.clone()
+        self.losses.append(outputs['loss'].item())
+
+
+@pytest.mark.parametrize(
+    ('name', 'width'),
+    [
+        ('ttl_r50_8xb104_200e', 64),
+        ('ttl_smooth_r50_8xb104_200e', 8),
+        ('ttl_multicrop_r50_8xb104_200e', 8),
+    ],
+)
+def test_two_optimizer_steps(name, width, tmp_path):
+    for i in range(22):
+        (tmp_path / f'{i}.jpg').write_bytes(encode(natural(64, 64, seed=i)))
+    config = on_cpu(read(name))
+    config.model.backbone.update(stem_channels=width, base_channels=width)
+    config.model.neck.in_channels = 32 * width
+    config.model.online_sizes, config.model.target_sizes = (16, 24), (20, 24)
+    loader = config.train_dataloader
+    loader.batch_size, loader.num_workers, loader.persistent_workers = 11, 0, False
+    loader.dataset.data_root = str(tmp_path)
+    for view in loader.dataset.pipeline[0].views:
+        view.size //= 8
+    config.train_cfg.max_epochs = 5
+    config.default_hooks.checkpoint = None
+    config.work_dir = str(tmp_path / 'run')
+    runner = RUNNERS.get(config.runner_type).from_cfg(config)
+    watch = Watch()
+    runner.register_hook(watch)
+    runner.train()
+    assert watch.stepped == watch.moved == [4, 9]
+    assert np.isfinite(watch.losses).all()

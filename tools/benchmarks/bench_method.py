@@ -1,0 +1,265 @@
+"""The method against a per-row loop and against mmpretrain's BYOL, as ratios in one process.
+
+``python tools/benchmarks/bench_method.py`` prints the figures of docs/method.md. Contenders
+alternate, and the fastest round of each counts. It runs on the device of ``--device``; the figures
+of the documents are from two CPU cores.
+"""
+
+import argparse
+import time
+from collections import Counter
+from copy import deepcopy
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import ttl_mm.registry  # noqa: F401  before anything of mmpretrain
+from mmengine.config import ConfigDict
+from mmengine.logging import MessageHub, MMLogger
+from mmengine.optim import OptimWrapper
+from mmengine.registry import init_default_scope
+from mmpretrain.engine.optimizers import LARS as MMPretrainLARS
+from mmpretrain.models.utils.ema import CosineEMA
+from mmpretrain.registry import MODELS
+
+from ttl_mm.engine import LARS
+from ttl_mm.models import truncated_triplet_loss
+
+OPTIMIZER = dict(lr=0.1, momentum=0.9, weight_decay=1e-6)
+
+
+def fastest(contenders: dict, rounds: int, device: str) -> dict[str, float]:
+    """Seconds of the fastest round of each contender, run in turn."""
+    best = dict.fromkeys(contenders, float('inf'))
+    for _ in range(rounds + 1):  # the first round warms up, and is never the fastest
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            if device != 'cpu':
+                torch.cuda.synchronize()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def row_loop(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """The released smoothed head, anchor by anchor."""
+    q, z = nn.functional.normalize(query), nn.functional.normalize(key)
+    losses = []
+    for i in range(len(q)):
+        distances = -(z @ q[i])
+        negatives = torch.cat([distances[:i], distances[i + 1 :]])
+        deputy = negatives.topk(10, largest=False).values[1:].mean()
+        losses.append((2 * distances[i] - deputy).clamp(min=-100))
+    return torch.stack(losses).mean()
+
+
+def bench_head(rows: int, rounds: int, device: str) -> str:
+    query = torch.randn(rows, 256, device=device, requires_grad=True)
+    key = torch.randn(rows, 256, device=device)
+
+    def run(loss) -> None:
+        loss.backward()
+        query.grad = None
+
+    seconds = fastest(
+        {
+            'loop': lambda: run(row_loop(query, key)),
+            'ours': lambda: run(truncated_triplet_loss(query, key, (2, 10))),
+        },
+        rounds,
+        device,
+    )
+    ratio = seconds['loop'] / seconds['ours']
+    return f'head, {rows} rows: loop {seconds["loop"]:.5f} s, ours {seconds["ours"]:.5f} s, {ratio:.1f}x'
+
+
+class CountSyncs(TorchDispatchMode):
+    """Count the operations that make the host wait for the device."""
+
+    SYNCS = ('_local_scalar_dense', 'nonzero', 'is_nonzero', 'equal')
+
+    def __init__(self):
+        super().__init__()
+        self.found = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        if name in self.SYNCS:
+            self.found[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def parts(depth: int, channels: int, hidden: int = 4096, out: int = 256) -> dict:
+    """Backbone, projector and predictor that both algorithms get."""
+    neck = dict(
+        type='NonLinearNeck',
+        hid_channels=hidden,
+        out_channels=out,
+        with_bias=True,
+        with_last_bias=True,
+        with_last_bn=False,
+        norm_cfg=dict(type='BN1d'),
+    )
+    return dict(
+        backbone=dict(type='ResNet', depth=depth),
+        neck=dict(neck, in_channels=channels),
+        predictor=dict(neck, in_channels=out, with_avg_pool=False),
+    )
+
+
+def build_ours(backbone: dict, neck: dict, predictor: dict) -> nn.Module:
+    head = dict(type='ttl_mm.TruncatedTripletHead', ranks=(2, 10), predictor=predictor)
+    return MODELS.build(
+        ConfigDict(
+            type='ttl_mm.TTLAlgorithm',
+            backbone=backbone,
+            neck=neck,
+            head=head,
+            online_sizes=None,
+            target_sizes=None,
+        )
+    )
+
+
+def build_byol(backbone: dict, neck: dict, predictor: dict) -> nn.Module:
+    loss = dict(type='CosineSimilarityLoss')
+    head = dict(type='LatentPredictHead', loss=loss, predictor=predictor)
+    return MODELS.build(ConfigDict(type='BYOL', backbone=backbone, neck=neck, head=head))
+
+
+def bench_target(rounds: int, device: str) -> str:
+    model = build_ours(**parts(50, 2048)).to(device)
+    online = nn.Sequential(model.backbone, model.neck)
+    ema = CosineEMA(online, momentum=0.01).to(device)
+    ema.update_parameters(online)  # the first call copies
+    with torch.no_grad():
+        seconds = fastest(
+            {
+                'mmpretrain': lambda: ema.update_parameters(online),
+                'ours': lambda: model.update_target(0.99),
+            },
+            rounds,
+            device,
+        )
+    ratio = seconds['mmpretrain'] / seconds['ours']
+    return (
+        f'target update, ResNet-50: CosineEMA {seconds["mmpretrain"]:.5f} s, '
+        f'ours {seconds["ours"]:.5f} s, {ratio:.2f}x'
+    )
+
+
+def optimizers(model: nn.Module) -> dict:
+    """Both LARS over a copy of the same model each, with gradients; one group per tensor."""
+    found = {}
+    for name, kind in (('mmpretrain', MMPretrainLARS), ('ours', LARS)):
+        copy = deepcopy(model)
+        groups = [
+            dict(params=[p], lars_exclude=p.ndim == 1) for p in copy.parameters() if p.requires_grad
+        ]
+        for group in groups:
+            group['params'][0].grad = torch.randn_like(group['params'][0])
+        found[name] = kind(groups, **OPTIMIZER)
+    return found
+
+
+def bench_lars(rounds: int, device: str) -> str:
+    contenders = optimizers(build_ours(**parts(50, 2048)).to(device))
+    syncs = {}
+    for name, optimizer in contenders.items():
+        optimizer.step()
+        with CountSyncs() as count:
+            optimizer.step()
+        syncs[name] = sum(count.found.values())
+    seconds = fastest({name: o.step for name, o in contenders.items()}, rounds, device)
+    return (
+        f'LARS step, ResNet-50: host syncs mmpretrain {syncs["mmpretrain"]}, ours {syncs["ours"]}; '
+        f'time {seconds["mmpretrain"] / seconds["ours"]:.2f}x'
+    )
+
+
+def iterations(batch: int, size: int, device: str) -> dict:
+    """One training iteration of either algorithm on the same views."""
+    views = [torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8) for _ in range(2)]
+    ours, byol = build_ours(**parts(18, 512)), build_byol(**parts(18, 512))
+    wrappers = {}
+    for model, kind in ((ours, LARS), (byol, MMPretrainLARS)):
+        model.init_weights()
+        model.to(device).train()
+        groups = [dict(params=[p]) for p in model.parameters() if p.requires_grad]
+        wrappers[model] = OptimWrapper(kind(groups, **OPTIMIZER))
+
+    def step(model) -> None:
+        model.train_step(dict(inputs=list(views), data_samples=[]), wrappers[model])
+
+    def step_ours() -> None:
+        step(ours)
+        if wrappers[ours].should_update():
+            ours.update_target(0.99)
+
+    return {'BYOL': lambda: step(byol), 'ours': step_ours}
+
+
+def bench_iteration(threads: int, batch: int, size: int, rounds: int, device: str) -> str:
+    torch.set_num_threads(threads)
+    seconds = fastest(iterations(batch, size, device), rounds, device)
+    ratio = seconds['ours'] / seconds['BYOL']
+    return (
+        f'iteration, ResNet-18, batch {batch}, {size} px, {threads} threads: '
+        f'BYOL {seconds["BYOL"]:.3f} s, ours {seconds["ours"]:.3f} s, ratio {ratio:.3f}'
+    )
+
+
+def peak_bytes(run, device: str) -> int:
+    """Most memory that tensors took during ``run`` beyond what was there before."""
+    run()  # optimizer state and gradients are there afterwards
+    if device != 'cpu':
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        run()
+        return torch.cuda.max_memory_allocated() - before
+    with torch.profiler.profile(profile_memory=True) as profile:
+        run()
+    used = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == '[memory]':
+            used += event.nbytes()
+            peak = max(peak, used)
+    return peak
+
+
+def bench_memory(batch: int, size: int, device: str) -> str:
+    contenders = iterations(batch, size, device)
+    peaks = {name: peak_bytes(run, device) for name, run in contenders.items()}
+    matrix = 4 * batch * batch
+    over = (peaks['ours'] - peaks['BYOL']) / matrix
+    return (
+        f'peak memory of an iteration, batch {batch}, {size} px: BYOL {peaks["BYOL"] / 1e6:.2f} MB, '
+        f'ours {peaks["ours"] / 1e6:.2f} MB, difference {over:+.1f} N x N matrices'
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--rounds', type=int, default=12)
+    parser.add_argument('--batch', type=int, default=64)
+    parser.add_argument('--size', type=int, default=64)
+    parser.add_argument('--device', default='cpu')
+    args = parser.parse_args()
+
+    MMLogger.get_instance('bench', log_level='ERROR')
+    init_default_scope('mmpretrain')
+    MessageHub.get_instance('bench').update_info('max_iters', 10_000)
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    for rows in (104, 196):
+        print(bench_head(rows, args.rounds, args.device))
+    print(bench_target(args.rounds, args.device))
+    print(bench_lars(args.rounds, args.device))
+    for threads in (1, 2):
+        print(bench_iteration(threads, args.batch, args.size, args.rounds, args.device))
+    print(bench_memory(args.batch, args.size, args.device))
+
+
+if __name__ == '__main__':
+    main()
