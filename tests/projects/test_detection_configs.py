@@ -4,6 +4,7 @@ Every check of a defect is also run on a config with that defect put back, where
 """
 
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,9 @@ def load(name: str) -> Config:
     return deepcopy(_load(name))
 
 
-def _load(name: str, cache: dict = {}) -> Config:  # noqa: B006 parsed once
-    if name not in cache:
-        cache[name] = Config.fromfile(FOLDER / f'{name}.py')
-    return cache[name]
+@cache
+def _load(name: str) -> Config:
+    return Config.fromfile(FOLDER / f'{name}.py')
 
 
 def parts_of_training_data(cfg: Config) -> list:

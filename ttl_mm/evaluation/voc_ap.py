@@ -1,0 +1,195 @@
+"""Average precision on PASCAL VOC, as the detection results of this field are reported.
+
+Two protocols side by side, both over the IoU thresholds 0.50, 0.55 ... 0.95:
+
+- ``AP``, ``AP50``, ``AP75``: VOC2007. A detection belongs to the object it overlaps most, and
+  precision is read at 11 recalls. AP is the mean over the ten thresholds. These are the figures
+  that detectron2 prints for VOC, and so those of MoCo and of the paper.
+- ``coco101_AP``, ``coco101_AP50``, ``coco101_AP75``: COCO. A detection takes the best object that
+  is still free, and precision is read at 101 recalls. They are not comparable with the former.
+
+In both, a difficult object is neither to be found nor wrong to find, and an IoU that equals the
+threshold suffices, as in the devkit of VOC.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ttl_mm.errors import UserError
+
+# Literals: int(100 * t) of a computed 0.9 may be 89, and 0.7 + 0.05 may miss a box at IoU 0.75.
+IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+# Both as their reference implementations write them: 3 * 0.1 is a little more than 0.3, hence 3
+# objects found of 10 do not reach the fourth point, there and here.
+VOC_RECALLS = np.arange(11) * 0.1
+COCO_RECALLS = np.linspace(0.0, 1.0, 101)
+
+
+@dataclass(frozen=True)
+class ImageResult:
+    """One image. Boxes are extents (x1, y1, x2, y2): their width is x2 - x1."""
+
+    boxes: np.ndarray  # (D, 4)
+    scores: np.ndarray  # (D,)
+    labels: np.ndarray  # (D,)
+    true_boxes: np.ndarray  # (G, 4)
+    true_labels: np.ndarray  # (G,)
+    difficult: np.ndarray  # (G,) bool
+
+
+class ClassResult(NamedTuple):
+    """One class over all images."""
+
+    objects: int  # that are not difficult
+    detections: int
+    voc: np.ndarray  # (T,) 11-point AP
+    coco: np.ndarray  # (T,) 101-point AP
+
+
+def box_iou(boxes: np.ndarray, true_boxes: np.ndarray) -> np.ndarray:
+    """Intersection over union of every pair of extents: (D, 4), (G, 4) -> (D, G)."""
+    low = np.maximum(boxes[:, None, :2], true_boxes[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], true_boxes[None, :, 2:])
+    overlap = (high - low).clip(min=0).prod(axis=2)
+    union = _area(boxes)[:, None] + _area(true_boxes)[None] - overlap
+    return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
+
+
+def _area(boxes: np.ndarray) -> np.ndarray:
+    return (boxes[:, 2:] - boxes[:, :2]).clip(min=0).prod(axis=1)
+
+
+def match_voc(
+    iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """VOC's rule: each detection belongs to the object that it overlaps most.
+
+    Args:
+        iou: (D, G), the detections by falling score.
+        difficult: (G,)
+        thresholds: T of them.
+
+    Returns:
+        tuple: which detections are right and which do not count, each (T, D). A second detection
+        of one object is wrong.
+    """
+    best = iou.argmax(axis=1)  # (D,)
+    hit = iou.max(axis=1) >= np.reshape(thresholds, (-1, 1))  # (T, D)
+    ignored = hit & difficult[best]
+    right = np.zeros_like(hit)
+    for row, counted in zip(right, hit & ~ignored):
+        candidates = np.flatnonzero(counted)
+        _, first = np.unique(best[candidates], return_index=True)
+        row[candidates[first]] = True
+    return right, ignored
+
+
+def match_coco(
+    iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """COCO's rule: each detection takes the best object that no better one has taken.
+
+    Arguments and result are those of :func:`match_voc`. A difficult object takes any number of
+    detections, and only such as fit no other object.
+    """
+    thresholds = np.asarray(thresholds)
+    right = np.zeros((len(thresholds), len(iou)), dtype=bool)
+    ignored = right.copy()
+    free = np.tile(~difficult, (len(thresholds), 1))  # (T, G)
+    on_difficult = np.where(difficult, iou, -1.0).max(axis=1)  # (D,)
+    rows = np.arange(len(thresholds))
+    for d, overlaps in enumerate(iou):
+        available = np.where(free, overlaps, -1.0)  # (T, G)
+        best = available.argmax(axis=1)  # (T,)
+        right[:, d] = available[rows, best] >= thresholds
+        ignored[:, d] = ~right[:, d] & (on_difficult[d] >= thresholds)
+        free[rows[right[:, d]], best[right[:, d]]] = False
+    return right, ignored
+
+
+def interpolated_ap(right: np.ndarray, objects: int, recalls: np.ndarray) -> float:
+    """Mean over ``recalls`` of the best precision at that recall or a higher one.
+
+    Args:
+        right: (D,) bool, the detections that count, by falling score.
+        objects: How many there were to find.
+        recalls: Where precision is read. Recalls that are not reached have precision 0.
+    """
+    found = np.cumsum(right)
+    precision = found / np.arange(1, len(found) + 1)
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    at = np.searchsorted(found / objects, recalls)  # first detection that reaches each recall
+    return float(np.append(best, 0.0)[np.minimum(at, len(best))].mean())
+
+
+def evaluate_class(
+    images: Sequence[ImageResult], label: int, thresholds: Sequence[float] = IOU_THRESHOLDS
+) -> ClassResult:
+    """Both average precisions of one class at every threshold."""
+    scores, voc, coco = [], [], []
+    objects = 0
+    for image in images:
+        of_class = image.labels == label
+        order = np.argsort(-image.scores[of_class], kind='stable')
+        true = image.true_labels == label
+        difficult = image.difficult[true]
+        objects += int((~difficult).sum())
+        scores.append(image.scores[of_class][order])
+        if not true.any():
+            nothing = np.zeros((len(thresholds), len(order)), dtype=bool)
+            voc.append((nothing, nothing))
+            coco.append((nothing, nothing))
+        elif len(order):
+            iou = box_iou(image.boxes[of_class][order], image.true_boxes[true])
+            voc.append(match_voc(iou, difficult, thresholds))
+            coco.append(match_coco(iou, difficult, thresholds))
+    scores = np.concatenate(scores)
+    order = np.argsort(-scores, kind='stable')
+    return ClassResult(
+        objects,
+        len(scores),
+        _ap_per_threshold(voc, order, objects, VOC_RECALLS, len(thresholds)),
+        _ap_per_threshold(coco, order, objects, COCO_RECALLS, len(thresholds)),
+    )
+
+
+def _ap_per_threshold(
+    matches: list, order: np.ndarray, objects: int, recalls: np.ndarray, n_thresholds: int
+) -> np.ndarray:
+    if not objects:
+        return np.full(n_thresholds, np.nan)
+    if not len(order):
+        return np.zeros(n_thresholds)
+    right, ignored = (np.concatenate(parts, axis=1)[:, order] for parts in zip(*matches))
+    return np.array(
+        [interpolated_ap(r[~skip], objects, recalls) for r, skip in zip(right, ignored)]
+    )
+
+
+def evaluate_voc(
+    images: Sequence[ImageResult], classes: Sequence[str]
+) -> tuple[dict[str, float], dict[str, ClassResult]]:
+    """Every figure of this module, and the classes they are the mean of.
+
+    A class with nothing to find is left out of the means.
+    """
+    per_class = {name: evaluate_class(images, label) for label, name in enumerate(classes)}
+    present = [result for result in per_class.values() if result.objects]
+    if not present:
+        raise UserError(
+            f'{len(images)} images hold no object to find (difficult ones do not count): check '
+            'that the list and the annotations of the test set belong together.'
+        )
+    at50, at75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
+    figures = {}
+    for prefix, field in (('', 'voc'), ('coco101_', 'coco')):
+        ap = np.mean([getattr(result, field) for result in present], axis=0)  # (T,)
+        figures |= {
+            f'{prefix}AP': float(ap.mean()),
+            f'{prefix}AP50': float(ap[at50]),
+            f'{prefix}AP75': float(ap[at75]),
+        }
+    return figures, per_class
