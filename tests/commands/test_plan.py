@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,14 @@ def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys
     printed = capsys.readouterr().out
     assert '8.1e-08' in printed  # rank 5, from above
     assert f'tools/dist_train.sh {out} 8' in printed
+
+
+def test_memory_limits_the_batch_by_the_recipes_own_network(tmp_path, capsys):
+    (digits,) = CONFIGS.glob('*_digits_*.py')
+    facts = ['--images', '1200', '--classes', '10', '--recipe', str(digits)]
+    assert main(['plan', *facts, '--memory', '0.80', '--out', str(tmp_path / 'plan.py')]) == 0
+    (fits,) = re.findall(r'^(\d+) images fit into 0.8 GB', capsys.readouterr().out, re.MULTILINE)
+    assert Config.fromfile(tmp_path / 'plan.py').train_dataloader.batch_size == int(fits) < 32
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,21 @@ def test_a_head_without_fixed_ranks_has_no_omega():
     assert epoch.logged[0].keys() == COLLAPSE | {'gauge/class_divergence', *WHERE}
 
 
+class Bare(Network):
+    """A model of another kind, without neck and head."""
+
+    def __init__(self):
+        super().__init__()
+        self.neck = self.head = None
+
+    def forward(self, views):
+        return [self.backbone(view) for view in views]
+
+
+def test_a_model_without_projections_is_left_alone():
+    assert Epoch(Bare(), GaugeHook()).logged == []
+
+
 @pytest.mark.parametrize(
     ('head', 'ranks'),
     [

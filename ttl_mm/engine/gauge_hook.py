@@ -67,10 +67,11 @@ class GaugeHook(Hook):
         if (epoch + 1) % self.interval or position < length - self.num_batches:
             return
         self._heard: dict[str, list[Tensor]] = {}
+        head = getattr(self.model, 'head', None)
         parts = {
-            'features': self.model.backbone,
-            'projections': self.model.neck,
-            'predictions': getattr(self.model.head, 'predictor', None),
+            'features': getattr(self.model, 'backbone', None),
+            'projections': getattr(self.model, 'neck', None),
+            'predictions': getattr(head, 'predictor', None),
             'targets': getattr(self.model, 'target_neck', None),
         }
         self._taps = [
@@ -91,11 +92,13 @@ class GaugeHook(Hook):
             tap.remove()
         self._taps = []
         self._keep(labels_of(data_batch))
-        if (runner.iter + 1) % len(runner.train_dataloader) == 0:
+        if self._features and (runner.iter + 1) % len(runner.train_dataloader) == 0:
             self._log(runner)
 
     def _keep(self, labels: Tensor | None) -> None:
-        """Keep what was heard of the first view."""
+        """Keep what was heard of the first view; a model without projections is not measured."""
+        if not {'features', 'projections'} <= self._heard.keys():
+            return
         self._features.append(pooled(self._heard['features'][0])[-1])
         self._projections.append(self._heard['projections'][0])
         if labels is None:
@@ -127,10 +130,9 @@ class GaugeHook(Hook):
             if len(labels.unique()) > 1:
                 gauges['gauge/class_divergence'] = class_divergence(features, labels)
         if len(self._explorer) and (ranks := self._head_ranks(self._num_keys - 1)):
-            explorers = all_gather_object(self._explorer)
-            whole = RankExplorer()
-            whole.merge(explorers)
-            frequency = whole.frequency(ranks)
+            of_all = RankExplorer()
+            of_all.merge(all_gather_object(self._explorer))
+            frequency = of_all.frequency(ranks)
             gauges['gauge/pr_omega_a'] = frequency.omega_given_a
             gauges['gauge/pr_omega_b'] = frequency.omega_given_b
         self._clear()

@@ -1,5 +1,8 @@
 """How many images fit into a device: measured on a real forward pass, not guessed."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +71,19 @@ def measure_recipe(config: str | Path) -> MemoryUse:
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.online_sizes = model.target_sizes = None  # the largest are those of the views
     batch = [view.expand(3, *view.shape).float() for view in views]
-    return measure_memory(model, batch, half=cfg.optim_wrapper.type == 'AmpOptimWrapper')
+    with quiet():  # the head would complain about so small a batch
+        return measure_memory(model, batch, half=cfg.optim_wrapper.type == 'AmpOptimWrapper')
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Log errors only."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def kept_for_backward(model: nn.Module, views: list[Tensor], half: bool) -> int:

@@ -33,7 +33,10 @@ def read_recipe(config: str | Path) -> Recipe:
 
     config = Path(config)
     if not config.is_file():
-        raise UserError(f'{config} does not exist: name a recipe, such as {default_recipe()}.')
+        raise UserError(
+            f'{config} does not exist: name a recipe with --recipe, one of those in configs/ of a '
+            'checkout of this project.'
+        )
     cfg = Config.fromfile(config)
     try:
         batch = cfg.train_dataloader.batch_size
