@@ -35,12 +35,12 @@ def run(args: argparse.Namespace) -> None:
 
     recipe_path = args.recipe or planning.default_recipe()
     recipe = planning.read_recipe(recipe_path)
-    images, classes = _count(args)
+    images, classes, shares = _count(args)
     largest = None
     if args.memory is not None:
         largest = planning.measure_recipe(recipe_path).largest_batch(args.memory)
     plan = planning.make_plan(
-        images, classes, args.gpus, largest, recipe, args.epochs, args.k, args.risk
+        images, classes, args.gpus, largest, recipe, args.epochs, args.k, args.risk, shares
     )
     path = planning.write_config(
         plan,
@@ -77,15 +77,20 @@ def run(args: argparse.Namespace) -> None:
     print(f'\n{path}\nStart: {start} {path}' + (f' {args.gpus}' if args.gpus > 1 else ''))
 
 
-def _count(args: argparse.Namespace) -> tuple[int, int]:
-    images, classes = args.images, args.classes
+def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:
+    """Images, classes and, from labelled folders, the shares of the classes."""
+    images, classes, shares = args.images, args.classes, None
     if args.data is not None:
         from ttl_mm.datasets.image_folder import ImageFolder
 
         folder = ImageFolder(args.data, with_label=args.labelled)
         images = images or len(folder)
-        if args.labelled:
-            classes = classes or len(folder.metainfo['classes'])
+        if args.labelled and classes is None:
+            classes = len(folder.metainfo['classes'])
+            counts = [0] * classes
+            for label in folder.labels.tolist():
+                counts[label] += 1
+            shares = [count / len(folder) for count in counts]
     if images is None:
         raise UserError('the number of images is missing: give --images or --data.')
     if classes is None:
@@ -93,7 +98,7 @@ def _count(args: argparse.Namespace) -> tuple[int, int]:
             'the number of classes is missing: give an estimate with --classes, or --labelled if '
             'the folders of --data are classes.'
         )
-    return images, classes
+    return images, classes, shares
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -75,6 +75,14 @@ def test_k_is_the_smallest_whose_risk_is_within_the_bound():
     assert cautions(plan) == [c for c in cautions(plan) if 'accumulation' in c]
 
 
+def test_unequal_classes_need_a_larger_k():
+    shares = [0.5] + [0.5 / 99] * 99
+    equal, unequal = (make_plan(IMAGENET, 100, 8, shares=s) for s in (None, shares))
+    mixed = sum(p * binom.sf(unequal.k - 1, 103, p) for p in shares)
+    assert equal.k < unequal.k
+    assert unequal.false_deputy == pytest.approx(mixed)
+
+
 def test_a_rank_that_few_poles_satisfy_is_cautioned_against():
     sentences = cautions(make_plan(IMAGENET, 1000, 8, k=52))
     assert any('Rank 52 of 103 can be satisfied by 3 poles' in s for s in sentences)

@@ -1,6 +1,7 @@
 """From data and hardware to a schedule, and what it has in common with the paper's."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ttl_mm.analysis.bernoulli import overclustering_risk, smallest_safe_k
@@ -15,13 +16,22 @@ TARGET_SHARE = 0.01
 
 
 class Plan(NamedTuple):
-    """A schedule for so many images, with the deputy's rank."""
+    """A schedule for so many images, with the deputy's rank.
+
+    ``shares`` are those of the classes among the images, where known; else they count as equal.
+    """
 
     recipe: Recipe
     images: int
     classes: int
     k: int
     risk: float
+    shares: tuple[float, ...] | None = None
+
+    @property
+    def false_deputy(self) -> float:
+        """Chance that the deputy of an anchor is a false negative, under perfect features."""
+        return overclustering_risk(self.negatives, self.k, self.shares or 1 / self.classes)
 
     @property
     def negatives(self) -> int:
@@ -65,6 +75,7 @@ def make_plan(
     epochs: int | None = None,
     k: int | None = None,
     risk: float = 1e-3,
+    shares: Sequence[float] | None = None,
 ) -> Plan:
     """Adapt ``recipe`` to the data and the hardware.
 
@@ -81,6 +92,7 @@ def make_plan(
         epochs: Length of the run; the recipe's by default.
         k: Rank of the deputy; the smallest safe one by default.
         risk: Bound on the chance that the deputy of an anchor is a false negative.
+        shares: Of the classes among the images; equal by default.
     """
     for name, value in (('images', images), ('classes', classes), ('gpus', devices)):
         if value < 1:
@@ -113,10 +125,10 @@ def make_plan(
         base_momentum=min(recipe.base_momentum, float(f'{fast_target:.3g}')),
     )
     if k is None:
-        k = min(smallest_safe_k(batch - 1, 1 / classes, risk), batch // 2)
+        k = min(smallest_safe_k(batch - 1, shares or 1 / classes, risk), batch // 2)
     elif not 1 <= k <= batch - 1:
         raise UserError(f'k = {k}: a batch of {batch} has ranks 1..{batch - 1}.')
-    return Plan(adapted, images, classes, k, risk)
+    return Plan(adapted, images, classes, k, risk, tuple(shares) if shares else None)
 
 
 def rank_choices(plan: Plan) -> list[RankChoice]:
@@ -124,7 +136,7 @@ def rank_choices(plan: Plan) -> list[RankChoice]:
     m = plan.negatives
     ranks = {1, 2, 5, 10, plan.k, (m + 1) // 2}
     return [
-        RankChoice(k, overclustering_risk(m, k, 1 / plan.classes), fewest_poles(m, k, plan.risk))
+        RankChoice(k, plan._replace(k=k).false_deputy, fewest_poles(m, k, plan.risk))
         for k in sorted(ranks)
         if k <= m
     ]
@@ -188,7 +200,7 @@ def equivalences(plan: Plan) -> list[Equivalence]:
         ),
         row(
             'chance of a false deputy',
-            lambda p: overclustering_risk(p.negatives, p.k, 1 / p.classes),
+            lambda p: p.false_deputy,
             '.1e',
             'under perfect features',
         ),
@@ -199,7 +211,7 @@ def cautions(plan: Plan) -> list[str]:
     """What a user should know before days of computing."""
     said = []
     m, k = plan.negatives, plan.k
-    risk = overclustering_risk(m, k, 1 / plan.classes)
+    risk = plan.false_deputy
     if risk > plan.risk:
         said.append(
             f'No rank up to m/2 keeps the risk at {plan.risk:g}: {plan.classes} classes among '
