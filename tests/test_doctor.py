@@ -55,7 +55,7 @@ def test_two_families_at_once(monkeypatch):
 
 def test_upstream_mmcv_with_numpy_2(monkeypatch):
     found = {'numpy': '2.2.6', 'mmcv': '2.1.0'}
-    monkeypatch.setattr(doctor, 'installed', lambda n: (n, found[n]) if n in found else None)
+    monkeypatch.setattr(doctor, 'installed', lambda n, *_: (n, found[n]) if n in found else None)
     assert levels(doctor.check_numpy()) == ['failure']
 
 

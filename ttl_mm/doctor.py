@@ -181,7 +181,7 @@ def check_numpy() -> Iterator[Finding]:
     numpy = installed('numpy')
     if numpy is None:
         yield Finding('failure', 'numpy', f'missing: {LIGHT}')
-    elif installed('mmcv') and release(numpy[1]) >= (2,):
+    elif installed('mmcv', 'mmcv-lite') and release(numpy[1]) >= (2,):
         yield Finding(
             'failure', 'numpy', f'{numpy[1]} breaks upstream mmcv: `pip install "numpy<2"`'
         )
