@@ -2,6 +2,7 @@
 
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.engine.checkpoint_hook import CheckpointHook
+from ttl_mm.engine.frozen_hook import FrozenBackboneHook
 from ttl_mm.engine.gauge_hook import GaugeHook
 from ttl_mm.engine.guards import (
     BadImagesHook,
@@ -17,6 +18,7 @@ from ttl_mm.engine.precise_bn_hook import PreciseBNHook
 from ttl_mm.engine.probe_hook import ProbeHook
 from ttl_mm.engine.progress_hook import ProgressHook
 from ttl_mm.engine.render_hook import RenderPredictionsHook
+from ttl_mm.engine.result_hook import ResultHook
 from ttl_mm.engine.runner import Runner
 from ttl_mm.engine.target_update_hook import TargetUpdateHook
 
@@ -27,6 +29,7 @@ __all__ = [
     'CollapseHook',
     'EpochLoop',
     'FiniteHook',
+    'FrozenBackboneHook',
     'GaugeHook',
     'IterLoop',
     'PreciseBNHook',
@@ -35,6 +38,7 @@ __all__ = [
     'ProbeHook',
     'ProgressHook',
     'RenderPredictionsHook',
+    'ResultHook',
     'Runner',
     'StallHook',
     'TargetUpdateHook',

@@ -8,6 +8,7 @@ from mmengine.registry import DefaultScope
 from torch.utils.data import Dataset
 
 from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.datasets.part import Part
 from ttl_mm.errors import UserError
 from ttl_mm.registry import DATASETS
 
@@ -76,7 +77,10 @@ def _from_folder(root: Path, size: int) -> tuple[dict, str]:
         return splits, f'folders train and {test.name}'
     whole = ImageFolder(str(root), pipeline, with_label=True)
     held_out = hold_out(list(whole.names), whole.labels, whole.metainfo['classes'])
-    splits = {'train': Part(whole, ~held_out), 'test': Part(whole, held_out)}
+    splits = {
+        'train': Part(whole, np.flatnonzero(~held_out)),
+        'test': Part(whole, np.flatnonzero(held_out)),
+    }
     return splits, f'{TEST_SHARE:.0%} of every class held out, chosen by the hash of the names'
 
 
@@ -93,30 +97,6 @@ def hold_out(names: list[str], labels: np.ndarray, classes) -> np.ndarray:
             )
         chosen[members[: max(1, round(TEST_SHARE * len(members)))]] = True
     return chosen
-
-
-class Part(Dataset):
-    """Some samples of a labelled dataset.
-
-    Args:
-        dataset: the whole.
-        chosen: a mask (N,) or indices of those to keep.
-    """
-
-    def __init__(self, dataset, chosen: np.ndarray) -> None:
-        self.dataset = dataset
-        self.indices = np.arange(len(dataset))[chosen]
-        self.metainfo = dataset.metainfo
-        self.data_root = getattr(dataset, 'data_root', None)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def get_data_info(self, index: int) -> dict:
-        return self.dataset.get_data_info(int(self.indices[index]))
-
-    def __getitem__(self, index: int) -> dict:
-        return self.dataset[int(self.indices[index])]
 
 
 def check_classes(classes: dict[str, tuple[str, ...]], where: str) -> None:

@@ -43,6 +43,8 @@ class PretrainedBackbone:
         own = _counted(module)
         kept = {n: t for n, t in own.items() if n.startswith(self.fresh)}
         load_into(module, state | kept)
+        if hasattr(module, 'zero_init_residual'):
+            module.zero_init_residual = False  # mmpretrain would zero the last norms after loading
         if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
             update_init_info(module, init_info=f'PretrainedBackbone: {self.checkpoint}')
         fresh = f', {len(kept)} start anew' if kept else ''

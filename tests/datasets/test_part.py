@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from ttl_mm.datasets import Digits, Fraction
+from ttl_mm.datasets.sample_index import SampleIndex
+from ttl_mm.errors import UserError
+
+
+def test_every_class_gives_its_share_and_at_least_one():
+    whole = Digits('train')
+    counts = np.bincount(whole.get_gt_labels())
+    for share in (0.001, 0.1, 1.0):
+        part = Fraction(Digits('train'), share)
+        expected = [max(1, round(share * count)) for count in counts]
+        assert np.bincount(part.get_gt_labels()).tolist() == expected
+        assert len(part) == sum(expected)
+
+
+def test_the_draw_is_fixed_by_the_seed():
+    first, again, other = (Fraction(Digits('train'), 0.1, seed) for seed in (0, 0, 1))
+    assert first.indices.tolist() == again.indices.tolist() != other.indices.tolist()
+    assert first.indices[:5].tolist() == sorted(first.indices[:5])
+
+
+def test_samples_are_those_of_the_whole_with_their_own_draw():
+    class Recording:
+        metainfo = {}  # noqa: RUF012
+
+        def get_gt_labels(self):
+            return [0, 1] * 5
+
+        def __getitem__(self, index):
+            return index
+
+    part = Fraction(Recording(), 0.2, seed=3)
+    found = part[SampleIndex(1, epoch=4, seed=7)]
+    assert (int(found), found.epoch, found.seed) == (part.indices[1], 4, 7)
+
+
+@pytest.mark.parametrize('fraction', [0, 1.5, -0.1])
+def test_impossible_fractions_are_refused(fraction):
+    with pytest.raises(UserError, match='above 0'):
+        Fraction(Digits('train'), fraction)

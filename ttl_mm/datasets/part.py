@@ -1,0 +1,70 @@
+"""A part of a labelled dataset, chosen by index or class by class."""
+
+import numpy as np
+from torch.utils.data import Dataset
+
+from ttl_mm.datasets.sample_index import SampleIndex
+from ttl_mm.errors import UserError
+from ttl_mm.registry import DATASETS
+
+
+class Part(Dataset):
+    """Some samples of a labelled dataset.
+
+    Args:
+        dataset: the whole.
+        indices: of the samples to keep.
+    """
+
+    def __init__(self, dataset: Dataset, indices: np.ndarray) -> None:
+        self.dataset = dataset
+        self.indices = indices
+        self.metainfo = dataset.metainfo
+        self.data_root = getattr(dataset, 'data_root', None)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def get_data_info(self, index: int) -> dict:
+        return self.dataset.get_data_info(int(self.indices[index]))
+
+    def get_gt_labels(self) -> np.ndarray:
+        return np.asarray(self.dataset.get_gt_labels())[self.indices]
+
+    def __getitem__(self, index: int):
+        inner = int(self.indices[index])
+        if isinstance(index, SampleIndex):
+            inner = SampleIndex(inner, index.epoch, index.seed)
+        return self.dataset[inner]
+
+
+@DATASETS.register_module()
+class Fraction(Part):
+    """A share of a labelled dataset, drawn class by class, the same on every machine.
+
+    Lists that others have published, such as the 1 % of ImageNet that SimCLR drew, are given to
+    :class:`ttl_mm.datasets.ImageFolder` as ``list_file`` instead.
+
+    Args:
+        dataset: the whole, or its config.
+        fraction: above 0 and at most 1; of a class at least one image is taken.
+        seed: another seed, another draw.
+    """
+
+    def __init__(self, dataset: dict | Dataset, fraction: float, seed: int = 0) -> None:
+        if not 0 < fraction <= 1:
+            raise UserError(f'fraction={fraction}: it must lie above 0 and not above 1.')
+        whole = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
+        super().__init__(whole, draw_fraction(whole.get_gt_labels(), fraction, seed))
+
+
+def draw_fraction(labels, fraction: float, seed: int) -> np.ndarray:
+    """Sorted indices of max(1, round(fraction x count)) samples of every class."""
+    labels = np.asarray(labels)
+    chosen = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        # RandomState and not a Generator: its stream is frozen across NumPy versions
+        order = np.random.RandomState((seed, label)).permutation(members)
+        chosen.append(order[: max(1, round(fraction * len(members)))])
+    return np.sort(np.concatenate(chosen))
