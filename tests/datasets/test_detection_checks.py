@@ -151,9 +151,10 @@ def test_damaged_or_absent_files_name_the_path(coco: Path) -> None:
     path.write_text(path.read_text()[:100])
     with pytest.raises(UserError, match=r'instances_train2017\.json is damaged'):
         coco_report(coco)
-    path.write_text('{}')
-    with pytest.raises(UserError, match='no COCO annotation file'):
-        coco_report(coco)
+    for content in ('{}', '[]', '{"images": [], "categories": [], "annotations": [{"id": 1}]}'):
+        path.write_text(content)
+        with pytest.raises(UserError, match='no COCO annotation file'):
+            coco_report(coco)
     path.unlink()
     with pytest.raises(UserError, match=r'cannot be read .*COCO_ROOT'):
         coco_report(coco)

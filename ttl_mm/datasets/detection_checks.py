@@ -101,14 +101,25 @@ def check_coco(
         with_masks: Whether each object needs a ``segmentation``.
     """
     content = _read(annotation_file, lambda path: json.loads(path.read_bytes()))
-    missing = [key for key in ('images', 'annotations', 'categories') if key not in content]
-    if missing:
-        raise UserError(f'{annotation_file} has no {missing}: it is no COCO annotation file.')
-    report = DatasetReport(str(annotation_file), images=len(content['images']))
+    try:
+        return _check_coco(annotation_file, content, _sizes(image_folder), classes, with_masks)
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f'{annotation_file} is no COCO annotation file: something in it lacks {error}.'
+        ) from error
+
+
+def _check_coco(
+    path: Path,
+    content: Mapping,
+    files: Mapping[str, int],
+    classes: Collection[str],
+    with_masks: bool,
+) -> DatasetReport:
+    report = DatasetReport(str(path), images=len(content['images']))
     categories = {c['id']: c['name'] for c in content['categories']}
     for name in sorted(set(classes) - set(categories.values())):
         report.errors['class that is no category of the file'].append(name)
-    files = _sizes(image_folder)
     images = {image['id']: image['file_name'] for image in content['images']}
     for name in images.values():
         _check_file(report, files, name)
