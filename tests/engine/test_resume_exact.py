@@ -1,15 +1,21 @@
 """A run that was interrupted after every single step equals one that was not."""
 
+import signal
+
 import pytest
 
 from tests.engine.toy_run import (
     EPOCHS,
     ITERATIONS,
+    OUR_VIEWS,
+    STOCK_VIEWS,
     assert_same_run,
+    curve,
     make_images,
     run,
     write_config,
 )
+from ttl_mm.engine.checkpoint_file import sealed_files
 from ttl_mm.engine.exit_codes import PREEMPTED
 
 STOP = "\ncustom_hooks = [dict(type='SignalHook', at={at})]\n"
@@ -27,6 +33,37 @@ def interrupted_everywhere(tmp_path, ranks=1, points=range(1, 20), **settings):
     assert_same_run(tmp_path / 'parts', tmp_path / 'whole', ranks)
 
 
+def test_every_step_mid_epoch_and_mid_accumulation(tmp_path):
+    interrupted_everywhere(tmp_path, accumulation=3)
+
+
+def test_iteration_loop_with_workers(tmp_path):
+    interrupted_everywhere(tmp_path, points=[4, 5, 11], loop=ITERATIONS, workers=2, accumulation=3)
+
+
+def test_two_ranks_with_workers(tmp_path):
+    interrupted_everywhere(tmp_path, ranks=2, points=[5, 7], workers=1, accumulation=3)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize('views', [STOCK_VIEWS, OUR_VIEWS], ids=['stock', 'ours'])
 @pytest.mark.parametrize('loop', [EPOCHS, ITERATIONS], ids=['epochs', 'iterations'])
-def test_every_step_in_the_middle_of_epochs_and_accumulation(tmp_path, loop):
-    interrupted_everywhere(tmp_path, loop=loop, accumulation=3)
+@pytest.mark.parametrize('workers', [0, 2])
+@pytest.mark.parametrize('ranks', [1, 2])
+def test_every_step_of_every_kind_of_run(tmp_path, ranks, workers, loop, views):
+    interrupted_everywhere(
+        tmp_path, ranks, range(1, 20), loop=loop, workers=workers, accumulation=3, pipeline=views
+    )
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize('rank', [0, 1])
+def test_a_signal_to_any_rank_saves_on_all(tmp_path, number, rank):
+    images = make_images(tmp_path / 'images', 44)
+    stop = f"\ncustom_hooks = [dict(type='SignalHook', at=7, number={int(number)}, rank={rank})]\n"
+    config = write_config(tmp_path / 'config.py', images, more=stop)
+    work = tmp_path / 'work'
+    assert run(config, work, ranks=2) == [PREEMPTED, PREEMPTED]
+    (path, seal), *_ = sealed_files(work)
+    assert (path.name, seal.iteration) == ('iter_8.pth', 8)  # the vote is counted one step later
+    assert sorted(curve(work, rank=1)) == list(range(1, 9))

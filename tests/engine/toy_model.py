@@ -1,5 +1,7 @@
 """A model with every kind of state and randomness that a resume could lose."""
 
+import random
+
 import numpy as np
 import torch
 from mmengine.model import BaseModel, ExponentialMovingAverage
@@ -11,17 +13,16 @@ from torch import nn
 class ToyModel(BaseModel):
     """BatchNorm, dropout, a target network, and draws from torch, NumPy and Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, sync_bn: bool = False) -> None:
         super().__init__()
+        norm = nn.SyncBatchNorm if sync_bn else nn.BatchNorm1d
         self.backbone = nn.Sequential(
-            nn.Flatten(), nn.Linear(192, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3)
+            nn.Flatten(), nn.Linear(192, 8), norm(8), nn.ReLU(), nn.Dropout(0.3)
         )
         self.neck = nn.Linear(8, 6)
         self.target = ExponentialMovingAverage(nn.Sequential(self.backbone, self.neck), 0.1)
 
     def forward(self, inputs, data_samples=None, mode='loss'):
-        import random
-
         first, second = (torch.stack(list(view)).float() / 255 for view in inputs)
         second = second * np.random.uniform(0.8, 1.2) + random.random() * 0.1
         second = second + 0.01 * torch.randn_like(second)

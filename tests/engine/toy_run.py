@@ -22,6 +22,7 @@ from ttl_mm.engine.checkpoint_file import newest_valid, read_sealed
 from ttl_mm.engine.launch import exit_code, train
 
 CONFIG = """
+custom_imports = dict(imports=['tests.engine.toy_run'])
 default_scope = 'mmpretrain'
 model = dict(type='ToyModel')
 train_dataloader = dict(

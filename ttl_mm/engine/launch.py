@@ -42,8 +42,7 @@ def train(
     """
     cfg = _read(config, work_dir, launcher, cfg_options)
     if resume is not None:
-        cfg.resume = True
-        cfg.load_from = None if resume == 'auto' else resume
+        cfg.resume = resume
     _choose_precision(cfg, amp)
     if tracker is not None:
         _add_tracker(cfg, tracker)

@@ -82,7 +82,8 @@ class Runner(mmengine.runner.Runner):
         return choice
 
     def _look_for_checkpoint(self) -> tuple[Path | None, list[str]]:
-        if not self.cfg.get('resume'):
+        resume = self.cfg.get('resume')
+        if not resume:
             existing = sealed_files(Path(self.work_dir))
             if existing and self.cfg.get('train_cfg'):
                 raise UserError(
@@ -91,8 +92,11 @@ class Runner(mmengine.runner.Runner):
                     '--work-dir.'
                 )
             return None, []
-        if self.cfg.get('load_from'):
-            return Path(self.cfg.load_from), []
+        # mmengine spells a path as resume=True with load_from; 'auto' leaves load_from to the
+        # first start, when there is nothing to resume yet
+        path = resume if isinstance(resume, str) else self.cfg.get('load_from')
+        if path and path != 'auto':
+            return Path(path), []
         return newest_valid(Path(self.work_dir))
 
     def set_randomness(self, seed, diff_rank_seed=False, deterministic=False) -> None:
@@ -151,12 +155,12 @@ class Runner(mmengine.runner.Runner):
             return
         for problem in self._passed_over:
             self.logger.error(f'{problem}; passed over')
+        if self._resume and self._checkpoint is None:
+            self.logger.info(f'nothing to resume in {self.work_dir}: starting at iteration 0')
         if self._checkpoint is not None:
             self.resume(str(self._resume_from))
         elif self._load_from is not None:
             self.load_checkpoint(self._load_from)
-        elif self._resume:
-            self.logger.info(f'nothing to resume in {self.work_dir}: starting at iteration 0')
         self._has_loaded = True
 
     def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from itertools import count
 
 from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
@@ -13,7 +14,8 @@ from torch import distributed as dist
 from ttl_mm.engine.exit_codes import STALLED, tell_launcher
 from ttl_mm.registry import HOOKS
 
-PERIOD = 1.0  # seconds between two looks
+PERIOD = 0.5  # seconds between two looks
+PATIENCE = 8.0  # seconds that the store of the job gets to answer
 
 
 @HOOKS.register_module()
@@ -42,12 +44,11 @@ class StallHook(Hook):
         if self.world_size > 1 and self.timeout and 'MASTER_ADDR' in os.environ:
             self._launcher = os.getppid()
             self._store = dist.TCPStore(
-                os.environ['MASTER_ADDR'],
-                int(os.environ['MASTER_PORT']),
-                is_master=False,
-                timeout=timedelta(seconds=5),
-            )
-            threading.Thread(target=self._watch, daemon=True).start()
+                os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), is_master=False,
+                timeout=timedelta(seconds=PATIENCE),
+            )  # fmt: skip
+            for job in (self._count, self._watch):
+                threading.Thread(target=job, daemon=True).start()
 
     def _after_iter(self, runner, *args, **kwargs) -> None:
         self._step, self._moved = runner.iter, time.monotonic()
@@ -55,46 +56,51 @@ class StallHook(Hook):
     def after_train(self, runner) -> None:
         self._done.set()
 
+    def _count(self) -> None:
+        """Show that this process runs. Blocks, or fails, when the store is gone."""
+        for number in count():
+            self._store.set(f'ttl_mm/{self.rank}', f'{number} {self._step}')
+            if self._done.wait(PERIOD):
+                return
+
     def _watch(self) -> None:
-        count = 0
+        """Compare clocks; never waits for anybody."""
         while not self._done.wait(PERIOD):
             if os.getppid() != self._launcher:
-                os._exit(STALLED)
-            count += 1
-            try:
-                self._store.set(f'ttl_mm/{self.rank}', f'{count} {self._step}')
-                if time.monotonic() - self._moved > self.timeout:
-                    self._end(self._name_the_rank())
-            except RuntimeError as error:  # the store went with the rank or the launcher
-                if time.monotonic() - self._moved > self.timeout:
-                    self._end(f'the store of the job does not answer ({error})')
+                self._end('the launcher is gone')
+            if time.monotonic() - self._moved > self.timeout:
+                finding: list[str] = []
+                asking = threading.Thread(target=self._name_the_rank, args=(finding,), daemon=True)
+                asking.start()
+                asking.join(PATIENCE)
+                no_answer = 'the store of the job does not answer, nor does who keeps it: rank 0'
+                self._end(finding[0] if finding else no_answer)
 
-    def _name_the_rank(self) -> str:
+    def _name_the_rank(self, finding: list[str]) -> None:
         before = self._read()
-        count = int(before[self.rank][0])
-        for _ in range(3):
-            time.sleep(PERIOD)
-            count += 1
-            self._store.set(f'ttl_mm/{self.rank}', f'{count} {self._step}')
+        time.sleep(3 * PERIOD)
         after = self._read()
-        silent = [rank for rank in after if before[rank][0] == after[rank][0]]
+        silent = [rank for rank in after if before[rank] == after[rank]]
+        least = min(step for _, step in after.values())
+        behind = [rank for rank, (_, step) in after.items() if step == least]
         if silent:
-            return f'rank {_listed(silent)} does not answer any more (stopped, or its machine gone)'
-        least = min(int(step) for _, step in after.values())
-        behind = [rank for rank, (_, step) in after.items() if int(step) == least]
-        return f'rank {_listed(behind)} hangs after iteration {least}'
+            finding.append(f'rank {_listed(silent)} does not answer, it is stopped or gone')
+        else:
+            finding.append(f'rank {_listed(behind)} hangs after iteration {least + 1}')
 
-    def _read(self) -> dict[int, list[str]]:
-        keys = [f'ttl_mm/{rank}' for rank in range(self.world_size)]
-        return {
-            rank: self._store.get(key).decode().split() if self._store.check([key]) else ['-', '-1']
-            for rank, key in enumerate(keys)
-        }
+    def _read(self) -> dict[int, tuple[int, int]]:
+        """What every rank says: its count and its step."""
+        found = {}
+        for rank in range(self.world_size):
+            key = f'ttl_mm/{rank}'
+            words = self._store.get(key).split() if self._store.check([key]) else (-1, -1)
+            found[rank] = int(words[0]), int(words[1])
+        return found
 
     def _end(self, finding: str) -> None:
         print(
-            f'stopped: no step for {self.timeout:g} s on rank {self.rank}: {finding}. Start again '
-            f'with --resume (exit code {STALLED}).',
+            f'stopped: rank {self.rank} made no step for {self.timeout:g} s: {finding}. Start '
+            f'again with --resume (exit code {STALLED}).',
             file=sys.stderr,
             flush=True,
         )
