@@ -90,9 +90,7 @@ def test_a_run_with_one_rank_stopped(tmp_path, images, stopped):
     work = tmp_path / 'work'
     job = launch(config, work)
     until_training(job, work)
-    victim = next(
-        pid for pid in trainers(job) if environment(pid)['RANK'] == str(stopped)
-    )  # fmt: skip
+    victim = next(pid for pid in trainers(job) if environment(pid)['RANK'] == str(stopped))
     os.kill(victim, signal.SIGSTOP)
     began = time.monotonic()
     assert job.wait(100) == STALLED
