@@ -240,6 +240,20 @@ def test_narrow_and_cifar_networks(tmp_path):
             export(tmp_path / f'{name}.pth', to)
 
 
+def test_files_without_batch_counters(nets, tmp_path):
+    """As old ones are, and those of detectron2's frozen norms."""
+    state = {n: t for n, t in nets[18].state_dict().items() if not n.endswith('_tracked')}
+    torch.save(state, tmp_path / 'old.pth')
+    for to in formats.FORMATS:
+        assert_bit_equal(load_backbone_state(export(tmp_path / 'old.pth', to)), state)
+
+
+def test_missing_tool_is_named(checkpoints, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'timm', None)
+    with pytest.raises(UserError, match=r'timm, which cannot be imported .*ttl-mm\[export\]'):
+        export(checkpoints / 'r18.pth', 'timm')
+
+
 def test_import_of_moco_then_load(nets, tmp_path, capsys):
     state = nets[18].state_dict()
     torch.save({'state_dict': below('module.encoder_q.', state)}, tmp_path / 'moco.pth.tar')

@@ -51,10 +51,11 @@ def _need(module: str, to: str) -> Any:
 
     try:
         return import_module(module)
-    except ImportError as error:
+    except (ImportError, AssertionError) as error:  # mmdet asserts the versions it wants
+        extra = 'detection' if to == 'mmdet' else 'export'
         raise UserError(
             f'export to {to} is checked with {module.split(".")[0]}, which cannot be imported '
-            f"({error}): pip install 'ttl-mm[export]'."
+            f"({error}): run `make full`, or pip install 'ttl-mm[{extra}]'."
         ) from error
 
 
