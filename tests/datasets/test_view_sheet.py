@@ -31,6 +31,13 @@ def test_the_sheet_shows_the_views_of_training(folder):
         assert (patches == view).all(axis=(2, 3, 4)).any()
 
 
+def test_rgb_views_are_turned_for_the_sheet(folder):
+    index = SampleIndex(0)
+    np.testing.assert_array_equal(
+        views_of(folder, index, rgb=True)[0], views_of(folder, index)[0][..., ::-1]
+    )
+
+
 def test_rows_never_outnumber_the_images(folder):
     few, many = (view_sheet(folder, images, epochs=1, height=40) for images in (5, 50))
     assert few.shape == many.shape

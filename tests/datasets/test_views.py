@@ -167,6 +167,20 @@ def test_extreme_files_give_views(tmp_path, shape, kind, mode):
         assert (view.int() - 200).abs().max() <= 3  # a flat image stays flat
 
 
+def test_rgb_comes_out_as_it_went_in(tmp_path):
+    bgr = natural()[..., ::-1].copy()
+    path = tmp_path / 'image.png'
+    path.write_bytes(encode(natural(), 'PNG'))
+    results = [{'img': bgr}, {'img': bgr[..., ::-1].copy()}, {'img_path': str(path)}]
+    views = [
+        RandomViews(TWO_VIEWS, rgb=rgb)({**result, 'rng': np.random.default_rng(0)})['img']
+        for rgb, result in zip((False, True, True), results)
+    ]
+    for as_bgr, as_rgb, from_file in zip(*views):
+        assert torch.equal(as_bgr.flip(0), as_rgb)
+        assert torch.equal(as_rgb, from_file)
+
+
 def test_16_bit_files_give_views(tmp_path):
     path = tmp_path / 'image.png'
     path.write_bytes(encode(np.full((40, 50), 0x80FF, np.uint16), 'PNG'))

@@ -27,16 +27,19 @@ def run(args: argparse.Namespace) -> None:
     init_default_scope('mmpretrain')
     if args.config is None and args.dir is None:
         raise UserError('nothing to draw: give a folder of images, --config RECIPE, or both')
+    rgb = False
     dataset = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
     if args.config is not None:
-        recipe = read_config(args.config).get('train_dataloader')
-        if recipe is None:
+        config = read_config(args.config)
+        if not config.get('train_dataloader'):
             raise UserError(f'{args.config} has no train_dataloader, so it makes no views')
-        dataset = recipe['dataset']
+        dataset = config.train_dataloader.dataset
+        # a model that does not turn BGR into RGB gets RGB from its dataset
+        rgb = not config.get('model', {}).get('data_preprocessor', {}).get('to_rgb', True)
     if args.dir is not None:
         pipeline = dataset['pipeline']
         dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.dir, 'pipeline': pipeline}
-    sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed)
+    sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed, rgb=rgb)
     if not cv2.imwrite(args.out, sheet):
         raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')
     print(Path(args.out).resolve())

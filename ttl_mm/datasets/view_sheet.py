@@ -14,7 +14,12 @@ GAP, TITLE, WHITE, INK = 4, 18, 255, (60, 60, 60)
 
 
 def view_sheet(
-    dataset: Dataset, images: int = 6, epochs: int = 2, seed: int = 0, height: int = 160
+    dataset: Dataset,
+    images: int = 6,
+    epochs: int = 2,
+    seed: int = 0,
+    height: int = 160,
+    rgb: bool = False,
 ) -> np.ndarray:
     """Draw evenly spaced images of a dataset, each with its views in the first epochs.
 
@@ -24,6 +29,7 @@ def view_sheet(
         epochs: How often the views of each image are drawn.
         seed: Seed of the run.
         height: Pixels of a row. Views keep their relative sizes, the largest gets this height.
+        rgb: Whether the arrays of the dataset are RGB and not BGR.
 
     Returns:
         A BGR picture.
@@ -31,9 +37,9 @@ def view_sheet(
     chosen = np.unique(np.linspace(0, len(dataset) - 1, images).round().astype(int)).tolist()
     rows, titles = [], ['image']
     for index in chosen:
-        row = [fit(image_of(dataset, index), height, max_width=2 * height)]
+        row = [fit(image_of(dataset, index, rgb), height, max_width=2 * height)]
         for epoch in range(epochs):
-            views = views_of(dataset, SampleIndex(index, epoch, seed))
+            views = views_of(dataset, SampleIndex(index, epoch, seed), rgb)
             scale = height / max(view.shape[0] for view in views)
             row += [fit(view, max(1, round(scale * view.shape[0]))) for view in views]
             if index == chosen[0]:
@@ -42,18 +48,21 @@ def view_sheet(
     return tile(rows, titles, height)
 
 
-def image_of(dataset: Dataset, index: int) -> np.ndarray:
-    """The image as stored, (H, W, 3)."""
+def image_of(dataset: Dataset, index: int, rgb: bool = False) -> np.ndarray:
+    """The image as stored, (H, W, 3) BGR."""
     info = dataset.get_data_info(index)
-    return info['img'] if 'img' in info else decode_image(info['img_path'])
+    if 'img' not in info:
+        return decode_image(info['img_path'])
+    return info['img'][..., ::-1].copy() if rgb else info['img']
 
 
-def views_of(dataset: Dataset, index: SampleIndex) -> list[np.ndarray]:
-    """The views of an image in one epoch, (H, W, 3) each, exactly as in training."""
+def views_of(dataset: Dataset, index: SampleIndex, rgb: bool = False) -> list[np.ndarray]:
+    """The views of an image in one epoch, (H, W, 3) BGR each, exactly as in training."""
     with seeded_for(index):
         inputs = dataset[index]['inputs']
     views = inputs if isinstance(inputs, Sequence) else [inputs]
-    return [view.permute(1, 2, 0).contiguous().numpy() for view in views]
+    bgr = [view.flip(0) if rgb else view for view in views]
+    return [view.permute(1, 2, 0).contiguous().numpy() for view in bgr]
 
 
 def fit(image: np.ndarray, height: int, max_width: int | None = None) -> np.ndarray:

@@ -31,37 +31,49 @@ class RandomViews(BaseTransform):
 
     Required keys: ``rng`` (or a ``sample_idx`` that knows it, as in any dataset of mmengine when
     our loop trains), and ``img`` (uint8, BGR or greyscale) or else ``img_path``.
-    Sets ``img``, a list of uint8 (3, H, W) BGR tensors: one per view, ready for ``PackInputs``,
+    Sets ``img``, a list of uint8 (3, H, W) tensors: one per view, ready for ``PackInputs``,
     ``default_collate`` and ``SelfSupDataPreprocessor``.
 
     Args:
         views: Keyword arguments of :class:`View`, one dict per kind of view; by default the two
             views of the paper.
         max_pixels: Larger files are refused, see :func:`decode_image`.
+        rgb: Whether an ``img`` comes in RGB, as from mmpretrain's CIFAR10, and the views shall
+            too; BGR otherwise.
     """
 
-    def __init__(self, views: Sequence[dict] = PAPER_VIEWS, max_pixels: int = MAX_PIXELS):
+    def __init__(
+        self,
+        views: Sequence[dict] = PAPER_VIEWS,
+        max_pixels: int = MAX_PIXELS,
+        rgb: bool = False,
+    ):
         if not views:
             raise UserError('RandomViews needs at least one view, found views=[]')
         kinds = [View(**view) for view in views]
         self.views = [view for view in kinds for _ in range(view.num)]
         self.max_pixels = max_pixels
+        self.rgb = rgb
 
     def transform(self, results: dict) -> dict:
         if 'img' in results:
-            file = DecodedFile(as_bgr(results['img']))
+            file = DecodedFile(as_bgr(results['img'], self.rgb))
         else:
             file = open_image(results['img_path'], self.max_pixels)
         height, width, rng = file.height, file.width, generator_of(results)
         draws = [draw_view(view, height, width, rng) for view in self.views]
         divisor = common_divisor(draws, file.divisors)
         image = file.decode(divisor)
-        results['img'] = [to_tensor(render(image, params, divisor)) for params in draws]
+        views = [to_tensor(render(image, params, divisor)) for params in draws]
+        results['img'] = [view.flip(0) for view in views] if self.rgb else views
         results['ori_shape'] = (height, width)
         return results
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}(views={self.views}, max_pixels={self.max_pixels})'
+        return (
+            f'{type(self).__name__}(views={self.views}, max_pixels={self.max_pixels}, '
+            f'rgb={self.rgb})'
+        )
 
 
 def generator_of(results: dict) -> np.random.Generator:
@@ -76,15 +88,16 @@ def generator_of(results: dict) -> np.random.Generator:
     )
 
 
-def as_bgr(image: np.ndarray) -> np.ndarray:
-    """Accept uint8 (H, W, 3) and (H, W); return (H, W, 3)."""
+def as_bgr(image: np.ndarray, rgb: bool = False) -> np.ndarray:
+    """Accept uint8 (H, W, 3), in RGB if so said, and (H, W); return contiguous (H, W, 3) in BGR."""
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (3,)):
         raise UserError(
             f'expected a uint8 image of shape (H, W, 3) or (H, W), found {image.dtype} '
             f'{image.shape}; ttl_mm.datasets.decode_image gives the former'
         )
-    image = np.ascontiguousarray(image)  # torch takes no negative strides
-    return image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+    if image.ndim == 2:
+        return cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+    return cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if rgb else np.ascontiguousarray(image)
 
 
 def common_divisor(draws: Sequence[ViewParams], divisors: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ train_dataloader = dict(
         data_root='data/cifar10',
         split='train',
         pipeline=[
-            dict(type='ttl_mm.RandomViews', views=[view, dict(view, solarize=0.2)]),
+            dict(type='ttl_mm.RandomViews', views=[view, dict(view, solarize=0.2)], rgb=True),
             dict(type='PackInputs'),
         ],
     ),
