@@ -9,6 +9,7 @@ import torch
 from mmengine.config import Config
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from torch import distributed, multiprocessing
 
 from ttl_mm.datasets import Digits
 from ttl_mm.engine import Runner
@@ -40,6 +41,7 @@ def train(work_dir, probe, **changes):
     config.default_hooks.gauges = None
     config.vis_backends = config.visualizer.vis_backends = [{'type': 'LocalVisBackend'}]
     config.merge_from_dict(changes)
+    config.default_hooks.pop('probe', None)  # the recipe's own
     if probe:
         config.default_hooks.probe = probe
     config.work_dir = str(work_dir)
@@ -109,11 +111,31 @@ def test_max_train_spreads_over_the_dataset(probed, tmp_path):
     runner, _ = probed
     hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
     hook.max_train = 100
-    found, labels = hook._features(runner.model, 'train')
+    found, labels = hook.features(runner.model, 'train')
     assert found.shape == (100, 128)
     dataset = hook.datasets['train']
     assert labels.tolist() == [dataset.get_data_info(i)['gt_label'] for i in range(0, 300, 3)]
     hook.max_train = None
+
+
+def measure_share(rank, hook, model, init, results):
+    distributed.init_process_group('gloo', init_method=init, rank=rank, world_size=2)
+    results.put(hook.measure(model))
+    distributed.destroy_process_group()
+
+
+def test_processes_share_the_work_and_agree(probed, tmp_path):
+    runner, _ = probed
+    hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
+    hook.max_train = 299  # an odd number: the shares differ in length
+    alone = hook.measure(runner.model)
+    results = multiprocessing.get_context('fork').Queue()
+    init = f'file://{tmp_path}/init'
+    multiprocessing.start_processes(
+        measure_share, (hook, runner.model, init, results), nprocs=2, start_method='fork'
+    )
+    hook.max_train = None
+    assert [results.get(), results.get()] == [alone, alone]
 
 
 def test_best_checkpoint_by_probe(tmp_path):

@@ -119,6 +119,17 @@ def test_tiny_temperature_does_not_overflow():
     np.testing.assert_array_equal(knn_classify(train, labels, test, 20, 1e-4), nearest)
 
 
+@pytest.mark.parametrize('scale', [1e-30, 1e30])
+def test_length_does_not_matter(scale):
+    rng = np.random.default_rng(6)
+    train, test = random_features(rng, 300), random_features(rng, 40)
+    labels = rng.integers(0, 4, 300)
+    lengths = rng.uniform(0.5, 2, (300, 1)) * scale
+    expected = knn_classify(train, labels, test)
+    found = knn_classify((train * lengths).astype(np.float32), labels, test)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_zero_vectors_and_memory_maps(tmp_path):
     train = np.lib.format.open_memmap(tmp_path / 'a.npy', 'w+', np.float16, (3, 2))
     train[:] = [[0, 0], [-1, 0], [1, 0]]

@@ -12,7 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.evaluation.conftest import random_network
 from tests.evaluation.folders import make_folder
 from ttl_mm.cli import main
+from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import read_features
+from ttl_mm.evaluation.model import IMAGENET
 
 FAST = ['--workers', '0', '--k', '1', '3', '1000']
 
@@ -71,6 +73,24 @@ def test_feature_files_are_judged_without_a_checkpoint(evaluated, tmp_path, caps
 def save(model, path):
     torch.save({f'backbone.{name}': tensor for name, tensor in model.state_dict().items()}, path)
     return str(path)
+
+
+def test_a_checkpoint_of_torchvision_gives_the_features_of_torchvision(folder, tmp_path):
+    from torchvision.models import resnet18
+
+    torch.manual_seed(0)
+    model = resnet18().eval()
+    torch.save(model.state_dict(), tmp_path / 'resnet18.pth')
+    data = ['--data', str(folder), '--size', '32', '--out', str(tmp_path)]
+    assert main(['eval', str(tmp_path / 'resnet18.pth'), *data, '--knn', *FAST]) == 0
+    found = read_features(tmp_path / 'test.safetensors')
+    model.fc = torch.nn.Identity()
+    dataset = open_splits(str(folder), 32)[0]['test']
+    mean, std = (torch.tensor(IMAGENET[key]).view(1, 3, 1, 1) for key in ('mean', 'std'))
+    images = torch.stack([dataset[i]['inputs'] for i in range(len(dataset))])
+    with torch.no_grad():
+        expected = model((images.flip(1) - mean) / std)
+    np.testing.assert_allclose(found.features, expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_features_of_two_models_are_refused(evaluated, folder, tmp_path, capsys):

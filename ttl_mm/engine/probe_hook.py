@@ -126,10 +126,7 @@ class ProbeHook(Hook):
         features = torch.cat([stages[-1] for stages, _ in found])
         labels = torch.cat([labels for _, labels in found]).to(features.device)
         if gather and world > 1:
-            features, labels = (
-                _interleaved(features, len(chosen)),
-                _interleaved(labels, len(chosen)),
-            )
+            return _interleaved(features, len(chosen)), _interleaved(labels, len(chosen))
         return features, labels
 
 

@@ -70,7 +70,7 @@ def equal_tensors(
     Counters of batches are left out.
     """
     own = _counted(module)
-    equal = [prefix + n in state and t.equal(state[prefix + n]) for n, t in own.items()]
+    equal = [prefix + n in state and t.cpu().equal(state[prefix + n]) for n, t in own.items()]
     return sum(equal), len(own)
 
 
