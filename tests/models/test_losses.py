@@ -81,3 +81,159 @@ def test_ranks_of_a_deputy():
 def test_impossible_ranks_are_refused(settings):
     with pytest.raises(UserError, match=str(settings.get('k', 'smoothed'))):
         deputy_ranks(103, **settings)
+
+
+def test_median_follows_the_batch():
+    for count in (1, 2, 3, 89, 103, 104, 195):
+        values = torch.arange(1, count + 1)
+        assert deputy_ranks(count) == (values.median(), values.median())
+
+
+def test_ranks_beyond_the_negatives_are_clamped():
+    assert deputy_ranks(3, k=52) == (3, 3)
+    assert deputy_ranks(4, k=5, smoothed=True) == (2, 4)
+    assert deputy_ranks(1, k=5, smoothed=True) == (1, 1)
+    assert deputy_ranks(0) == (1, 1)
+
+
+@pytest.mark.parametrize('ranks', RANKS)
+def test_gradient_is_orthogonal_and_the_target_gets_none(ranks):
+    query, key = embeddings()
+    key.requires_grad_()
+    truncated_triplet_loss(query, key, ranks).backward()
+    assert key.grad is None
+    assert query.grad.norm() > 0.01
+    torch.testing.assert_close((query * query.grad).sum(1), torch.zeros(24, dtype=torch.float64))
+
+
+def test_gradient_identity():
+    """dL_i/dq_i = (-γ z_i + mean z_S) / n, without its part along q_i, over |q_i|."""
+    query, key = embeddings()
+    truncated_triplet_loss(query, key, (2, 10)).backward()
+    unit = torch.nn.functional.normalize
+    for i in range(24):
+        q, z = unit(query[i].detach(), dim=0), unit(key, dim=1)
+        others = [j for j in range(24) if j != i]
+        nearest = sorted(others, key=lambda j: -(z[j] @ q).item())[1:10]
+        slope = (-2 * z[i] + z[nearest].mean(0)) / 24
+        expected = (slope - (slope @ q) * q) / query[i].norm()
+        torch.testing.assert_close(query.grad[i], expected.detach())
+
+
+def test_clipped_rows_have_no_gradient_and_count_in_the_mean():
+    query, key = embeddings()
+    values = truncated_triplet_loss(query, key, (5, 5), reduction='none').detach()
+    margin = values.median().item()  # this row lies exactly at the floor
+    loss = truncated_triplet_loss(query, key, (5, 5), margin=margin)
+    assert loss.item() == pytest.approx(values.clamp(min=margin).mean().item())
+    loss.backward()
+    clipped = values <= margin
+    assert clipped.sum() == 12
+    assert not query.grad[clipped].any()
+    assert (query.grad[~clipped].norm(dim=1) > 1e-4).all()
+
+
+def test_no_clipping_at_the_default_margin():
+    """Values lie within [-3, 3] at gamma = 2: the ends are reached, and neither is clipped."""
+    x = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    assert truncated_triplet_loss(x, x, (1, 1)).item() == pytest.approx(-3)
+    assert truncated_triplet_loss(x, -x, (1, 1)).item() == pytest.approx(3)
+
+
+@pytest.mark.parametrize('ranks', RANKS)
+def test_collapse_is_minus_one(ranks):
+    same = torch.ones(16, 8)
+    assert truncated_triplet_loss(same, same, ranks).item() == pytest.approx(-1)
+
+
+@pytest.mark.parametrize('images', [2, 10, 11])
+@pytest.mark.parametrize('ranks', RANKS)
+def test_small_batches_clamp_the_window(images, ranks):
+    query, key = embeddings(images)
+    lo, hi = ranks if isinstance(ranks, tuple) else (1, images)
+    hi = min(hi, images - 1)
+    window = (min(lo, hi), hi) if isinstance(ranks, tuple) else ranks
+    expected = loop_loss(query, key, window)
+    torch.testing.assert_close(truncated_triplet_loss(query, key, ranks), expected.mean())
+
+
+def test_one_image_has_no_loss_but_a_graph():
+    query, key = embeddings(1)
+    loss = truncated_triplet_loss(query, key, (5, 5))
+    loss.backward()
+    assert loss.item() == 0
+    assert not query.grad.any()
+
+
+@pytest.mark.parametrize('ranks', RANKS)
+def test_duplicates_share_their_loss(ranks):
+    query, key = embeddings(12)
+    query, key = torch.cat([query.detach()] * 2).requires_grad_(), torch.cat([key] * 2)
+    loss = truncated_triplet_loss(query, key, ranks, reduction='none')
+    torch.testing.assert_close(loss, loop_loss(query, key, ranks))
+    torch.testing.assert_close(loss[:12], loss[12:])
+
+
+def test_zero_vectors_are_orthogonal_to_everything():
+    query, key = embeddings()
+    query = query.detach().index_fill(0, torch.tensor([3]), 0).requires_grad_()
+    loss = truncated_triplet_loss(query, key, (2, 10), reduction='none')
+    loss.sum().backward()
+    assert loss[3] == 0
+    assert query.grad.isfinite().all()
+    key[5] = 0
+    loss = truncated_triplet_loss(query, key, (1, 1), reduction='none')
+    nearest = torch.cosine_similarity(query[5], key)
+    assert loss[5].item() == pytest.approx(nearest[torch.arange(24) != 5].max().item())
+
+
+@pytest.mark.parametrize('ranks', [(1, 1), (5, 5), (2, 10), 'semi-hard'])
+def test_nan_negative_is_passed_over(ranks):
+    """It is nobody's negative and spoils nobody's gradient; as a positive it shows."""
+    query, key = embeddings()
+    others = torch.arange(24) != 7
+    expected = loop_loss(query[others], key[others], ranks)
+    (expected_grad,) = torch.autograd.grad(expected.sum(), query)
+    key[7, 3] = torch.nan
+    loss = truncated_triplet_loss(query, key, ranks, reduction='none')
+    (grad,) = torch.autograd.grad(loss.sum(), query)
+    assert loss[7].isnan()
+    torch.testing.assert_close(loss[others], expected)
+    torch.testing.assert_close(grad[others], expected_grad[others])
+
+
+def test_offset_finds_the_positives_among_gathered_keys():
+    query, key = embeddings()
+    whole = truncated_triplet_loss(query, key, (2, 10), reduction='none')
+    part = truncated_triplet_loss(query[8:16], key, (2, 10), reduction='none', offset=8)
+    torch.testing.assert_close(part, whole[8:16])
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_is_computed_in_float32(dtype):
+    query, key = (x.detach().to(dtype) for x in embeddings(104, 64))
+    loss = truncated_triplet_loss(query, key, (2, 10))
+    assert loss.dtype == torch.float32
+    assert loss == truncated_triplet_loss(query.float(), key.float(), (2, 10))
+
+
+def test_ceiling_stops_the_push_and_keeps_the_pull():
+    """With every deputy beyond the ceiling, the gradient is that of the positive alone."""
+    query, key = embeddings()
+    loss = truncated_triplet_loss(query, key, (23, 23), deputy_ceiling=0.0)
+    (grad,) = torch.autograd.grad(loss, query)
+    pull = -2 * torch.cosine_similarity(query, key).mean()
+    torch.testing.assert_close(loss, pull)
+    torch.testing.assert_close(grad, torch.autograd.grad(pull, query)[0])
+
+
+def test_reductions():
+    query, key = embeddings()
+    rows = truncated_triplet_loss(query, key, (5, 5), reduction='none')
+    assert rows.shape == (24,)
+    torch.testing.assert_close(truncated_triplet_loss(query, key, (5, 5)), rows.sum() / 24)
+    torch.testing.assert_close(
+        truncated_triplet_loss(query, key, (5, 5), reduction='sum'), rows.sum()
+    )
+    with pytest.raises(UserError, match='median'):
+        truncated_triplet_loss(query, key, (5, 5), reduction='median')

@@ -49,8 +49,8 @@ class TTLAlgorithm(BaseSelfSupervisor):
         online_sizes: range from which each iteration draws the size to which the online network's
             two large views are resized, in pixels; None switches it off. Small crops stay.
         target_sizes: the same for the target network.
-        channels_last: hand images to the backbones in that memory format, which convolutions
-            prefer on CPUs and under mixed precision; weights and checkpoints keep theirs.
+        channels_last: keep images and the weights of convolutions in that memory format, which is
+            faster on CPUs and under mixed precision.
         pretrained: a checkpoint to start from.
         data_preprocessor: config; mmpretrain's SelfSupDataPreprocessor by default.
         init_cfg: initialisation of the whole model.
@@ -74,7 +74,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
             neck=neck,
             head=head,
             pretrained=pretrained,
-            data_preprocessor=data_preprocessor,
+            data_preprocessor=data_preprocessor or dict(type='mmpretrain.SelfSupDataPreprocessor'),
             init_cfg=init_cfg,
         )
         if not 0 <= base_momentum <= 1:
@@ -86,6 +86,8 @@ class TTLAlgorithm(BaseSelfSupervisor):
         self.online_sizes = online_sizes
         self.target_sizes = target_sizes
         self.channels_last = channels_last
+        if channels_last:
+            self.backbone.to(memory_format=torch.channels_last)
         self.target_backbone = deepcopy(self.backbone).requires_grad_(False)
         self.target_neck = deepcopy(self.neck).requires_grad_(False)
         self.seed = 0

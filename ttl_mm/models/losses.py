@@ -44,8 +44,8 @@ def check_ranks(ranks: Ranks) -> Ranks:
 
 def clamp_ranks(ranks: tuple[int, int], num_negatives: int) -> tuple[int, int]:
     """The part of a window that exists among ``num_negatives``; its nearest rank if none does."""
-    hi = max(1, min(ranks[1], num_negatives))
-    return min(ranks[0], hi), hi
+    lo, hi = (max(1, min(rank, num_negatives)) for rank in ranks)
+    return lo, hi
 
 
 def deputy_ranks(
@@ -122,7 +122,7 @@ def truncated_triplet_loss(
     is_positive = rows + offset == torch.arange(m + 1, device=q.device)  # (N, M)
     d_neg = distances.masked_fill(is_positive | broken, torch.inf)
 
-    d_dep = deputy_distance(d_neg, d_pos, ranks, count=m)
+    d_dep = deputy_distance(d_neg, distances.diagonal(offset), ranks, count=m)
     if deputy_ceiling is not None:
         d_dep = d_dep.clamp(max=deputy_ceiling)
     loss = gamma * d_pos - d_dep

@@ -1,0 +1,146 @@
+"""LARS against mmpretrain's and against its formula."""
+
+import io
+from copy import deepcopy
+
+import pytest
+import torch
+from mmpretrain.engine.optimizers import LARS as MMPretrainLARS
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ttl_mm.engine import LARS
+from ttl_mm.errors import UserError
+
+SETTINGS = dict(lr=0.8, momentum=0.9, weight_decay=1e-2)
+
+
+def groups(seed=0, dtype=torch.float64):
+    """One group per tensor as mmengine makes them: adapted, excluded, without decay, all zero."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def parameter(*shape):
+        return torch.nn.Parameter(torch.randn(*shape, dtype=dtype, generator=generator))
+
+    zero = torch.nn.Parameter(torch.zeros(4, dtype=dtype))
+    return [
+        dict(params=[parameter(8, 5)]),
+        dict(params=[parameter(6, 3, 2)]),
+        dict(params=[parameter(7)], lars_exclude=True, weight_decay=0.0),
+        dict(params=[parameter(9, 2)], weight_decay=0.0, lr=0.3),
+        dict(params=[zero]),
+    ]
+
+
+def give_gradients(optimizer, step):
+    """Random gradients; in some steps none, or zero, for some tensors."""
+    for i, group in enumerate(optimizer.param_groups):
+        generator = torch.Generator().manual_seed(1000 * step + i)
+        parameter = group['params'][0]
+        scale = 0.0 if step % 7 == 3 and i == 1 else 1.0
+        grad = scale * torch.randn(parameter.shape, dtype=parameter.dtype, generator=generator)
+        parameter.grad = None if step % 5 == 2 and i in (0, 2) else grad
+
+
+def tensors(optimizer):
+    return [group['params'][0].detach() for group in optimizer.param_groups]
+
+
+@pytest.mark.parametrize(
+    'options', [{}, {'momentum': 0.0}, {'nesterov': True}, {'dampening': 0.1}, {'eta': 0.02}]
+)
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_trajectory_of_mmpretrain(options, dtype):
+    settings = {**SETTINGS, **options}
+    ours, theirs = (
+        LARS(groups(dtype=dtype), **settings),
+        MMPretrainLARS(groups(dtype=dtype), **settings),
+    )
+    for step in range(50):
+        for optimizer in (ours, theirs):
+            give_gradients(optimizer, step)
+            optimizer.step()
+    for found, expected in zip(tensors(ours), tensors(theirs)):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_first_step_by_the_formula():
+    weight = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    weight.grad = torch.tensor([0.0, 2.0])
+    LARS([weight], lr=0.5, weight_decay=0.1, eta=0.01, eps=0.0).step()
+    rate = 0.5 * 0.01 * 5 / (2 + 0.1 * 5)
+    expected = torch.tensor([3 - rate * 0.3, 4 - rate * 2.4])
+    torch.testing.assert_close(weight.detach(), expected)
+
+
+def test_state_survives_a_round_trip():
+    whole, first = LARS(groups(), **SETTINGS), LARS(groups(), **SETTINGS)
+    for step in range(4):
+        for optimizer in (whole, first):
+            give_gradients(optimizer, step)
+            optimizer.step()
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second = LARS(groups(seed=1), lr=0.1)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for parameter, value in zip(tensors(second), tensors(first)):
+        parameter.copy_(value)
+    for step in range(4, 8):
+        for optimizer in (whole, second):
+            give_gradients(optimizer, step)
+            optimizer.step()
+    for found, expected in zip(tensors(second), tensors(whole)):
+        assert torch.equal(found, expected)
+
+
+def test_takes_over_the_state_of_mmpretrain():
+    theirs, ours = MMPretrainLARS(groups(), **SETTINGS), LARS(groups(), lr=0.1)
+    give_gradients(theirs, 0)
+    theirs.step()
+    ours.load_state_dict(deepcopy(theirs.state_dict()))
+    for parameter, value in zip(tensors(ours), tensors(theirs)):
+        parameter.copy_(value)
+    for optimizer in (ours, theirs):
+        give_gradients(optimizer, 1)
+        optimizer.step()
+    for found, expected in zip(tensors(ours), tensors(theirs)):
+        torch.testing.assert_close(found, expected)
+
+
+class NoSync(TorchDispatchMode):
+    """Refuse what makes the host wait for the device."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        assert name not in ('_local_scalar_dense', 'nonzero', 'is_nonzero', 'equal'), name
+        return func(*args, **(kwargs or {}))
+
+
+def test_step_has_no_sync():
+    optimizer = LARS(groups(), **SETTINGS)
+    for step in range(2):
+        give_gradients(optimizer, step)
+        with NoSync():
+            optimizer.step()
+
+
+def test_closure():
+    optimizer = LARS([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    assert optimizer.step(lambda: 5.0) == 5.0
+
+
+@pytest.mark.parametrize('name', ['lr', 'momentum', 'weight_decay', 'eta', 'eps'])
+@pytest.mark.parametrize('value', [-1.0, -1, float('nan')])
+def test_negative_settings_are_refused(name, value):
+    with pytest.raises(UserError, match=f'{name}={value}'):
+        LARS(groups(), **{**SETTINGS, name: value})
+
+
+def test_negative_rate_of_one_group_is_refused():
+    with pytest.raises(UserError, match=r'lr=-0\.5'):
+        LARS([dict(params=[torch.nn.Parameter(torch.ones(2))], lr=-0.5)], lr=0.1)
+
+
+def test_nesterov_needs_momentum():
+    with pytest.raises(UserError, match=r'momentum=0\.0'):
+        LARS(groups(), lr=0.1, nesterov=True)

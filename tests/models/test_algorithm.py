@@ -1,0 +1,211 @@
+from copy import deepcopy
+
+import pytest
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.registry import init_default_scope
+from torch import nn
+
+from ttl_mm.errors import UserError
+from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
+from ttl_mm.models.algorithm import draw_sizes, rescale
+
+
+class Encoder(nn.Module):
+    """Sees size and content of its images, and has parameters and buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, 3, padding=1)
+        self.bn = nn.BatchNorm2d(6)
+        self.sizes = []
+
+    def forward(self, x):
+        self.sizes.append(x.shape[-1])
+        return (self.bn(self.conv(x)).relu(),)
+
+
+class Projector(nn.Module):
+    def __init__(self, pool=True):
+        super().__init__()
+        self.pool = pool
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x):
+        x = x[0].mean(dim=(2, 3)) if self.pool else x[0]
+        return (self.fc(x),)
+
+
+def build(**options):
+    torch.manual_seed(0)
+    head = TruncatedTripletHead(Projector(pool=False), k=3)
+    options = {'online_sizes': None, 'target_sizes': None, **options}
+    model = TTLAlgorithm(Encoder(), Projector(), head, **options)
+    nn.init.normal_(model.target_neck.fc.weight)  # as after some training
+    return model
+
+
+def views(*sizes, images=12):
+    return [torch.randn(images, 3, size, size) for size in sizes]
+
+
+def test_two_views_are_the_sum_of_both_directions():
+    model, (one, two) = build(), views(8, 8)
+    alone = deepcopy(model)
+
+    def online(x):
+        return alone.neck(alone.backbone(x))[0]
+
+    def target(x):
+        return alone.target_neck(alone.target_backbone(x))[0]
+
+    expected = alone.head.loss(online(one), target(two)) + alone.head.loss(online(two), target(one))
+    torch.testing.assert_close(model.loss([one, two])['loss'], expected)
+
+
+def test_multi_crop_is_the_mean_over_sources_summed_over_targets():
+    model, crops = build(), views(16, 16, 8, 8, 6)
+    alone = deepcopy(model)
+    sources = [alone.neck(alone.backbone(x))[0] for x in crops[:2]]
+    sources += alone.neck(alone.backbone(torch.cat(crops[2:4])))[0].chunk(2)
+    sources += [alone.neck(alone.backbone(crops[4]))[0]]
+    targets = [alone.target_neck(alone.target_backbone(x))[0] for x in crops[:2]]
+    expected = 0
+    for t in (0, 1):
+        pairs = [alone.head.loss(sources[s], targets[t]) for s in range(5) if s != t]
+        expected += sum(pairs) / 4
+    torch.testing.assert_close(model.loss(crops)['loss'], expected)
+    assert model.target_backbone.sizes == [16, 16]
+
+
+def test_gradient_reaches_the_online_network_alone():
+    model = build()
+    model.loss(views(8, 8))['loss'].backward()
+    with_gradient = {
+        name.split('.')[0] for name, p in model.named_parameters() if p.grad is not None
+    }
+    assert with_gradient == {'backbone', 'neck', 'head'}
+    assert not any(p.requires_grad for p in model.parameter_pairs()[0])
+
+
+def test_update_moves_parameters_and_leaves_statistics():
+    model = build()
+    model.loss(views(8, 8))  # so that the statistics of both networks differ
+    online = dict(model.neck.named_parameters())
+    before = deepcopy(model.target_neck.state_dict())
+    statistics = model.target_backbone.bn.running_mean.clone()
+    model.update_target(0.9)
+    for name, value in model.target_neck.named_parameters():
+        torch.testing.assert_close(value, 0.9 * before[name] + 0.1 * online[name])
+    assert torch.equal(model.target_backbone.bn.running_mean, statistics)
+
+
+def test_gap_shrinks_by_the_product_of_momenta():
+    model = build()
+    start = model.target_neck.fc.weight - model.neck.fc.weight
+    for momentum in (0.9, 0.5, 0.99):
+        model.update_target(momentum)
+    gap = model.target_neck.fc.weight - model.neck.fc.weight
+    torch.testing.assert_close(gap, start * 0.9 * 0.5 * 0.99)
+
+
+def test_momentum_one_stands_still():
+    model = build()
+    before = model.target_neck.fc.weight.clone()
+    model.update_target(1.0)
+    assert torch.equal(model.target_neck.fc.weight, before)
+
+
+def test_target_starts_from_the_initialised_online_network():
+    init_default_scope('mmpretrain')
+    neck = dict(type='NonLinearNeck', hid_channels=8, out_channels=8, norm_cfg=dict(type='BN1d'))
+    predictor = dict(neck, in_channels=8, with_avg_pool=False)
+    model = TTLAlgorithm(
+        ConfigDict(type='ResNet_CIFAR', depth=18, base_channels=4, stem_channels=4),
+        ConfigDict(neck, in_channels=32),
+        ConfigDict(type='ttl_mm.TruncatedTripletHead', predictor=predictor),
+    )
+    model.init_weights()
+    for target, online in zip(*model.parameter_pairs()):
+        assert torch.equal(target, online)
+        assert target.data_ptr() != online.data_ptr()
+
+
+def test_keys_of_a_checkpoint():
+    parts = {'.'.join(key.split('.')[:1]) for key in build().state_dict()}
+    assert parts == {'backbone', 'neck', 'head', 'target_backbone', 'target_neck'}
+
+
+def test_draws_fill_their_ranges_and_no_more():
+    draws = [draw_sizes(0, i, [(96, 224), (128, 224)]) for i in range(4000)]
+    online, target = (set(sizes) for sizes in zip(*draws))
+    assert online == set(range(96, 225))
+    assert target == set(range(128, 225))
+
+
+def test_draws_depend_on_seed_and_iteration_alone():
+    laws = [(96, 224)] * 4
+    torch.manual_seed(1)
+    first = draw_sizes(3, 17, laws)
+    torch.manual_seed(2)
+    assert draw_sizes(3, 17, laws) == first
+    assert draw_sizes(3, 18, laws) != first
+    assert draw_sizes(4, 17, laws) != first
+    assert len(set(first)) > 1  # four draws, not one
+
+
+def test_each_view_of_each_network_has_its_size():
+    """Online 1, online 2, target 2, target 1 in the order of the draws; small crops stay."""
+    model = build(online_sizes=(4, 30), target_sizes=(8, 30))
+    model.set_progress(seed=5, iteration=7)
+    drawn = draw_sizes(5, 7, [(4, 30), (4, 30), (8, 30), (8, 30)])
+    model.loss(views(16, 16, 6))
+    assert model.backbone.sizes == [drawn[0], drawn[1], 6]
+    assert model.target_backbone.sizes == [drawn[3], drawn[2]]
+
+
+def test_rescale_is_bilinear():
+    image = torch.tensor([[0.0, 1.0], [2.0, 3.0]])[None, None]
+    expected = [
+        [0.0, 0.25, 0.75, 1.0],
+        [0.5, 0.75, 1.25, 1.5],
+        [1.5, 1.75, 2.25, 2.5],
+        [2, 2.25, 2.75, 3],
+    ]
+    torch.testing.assert_close(rescale(image, 4)[0, 0], torch.tensor(expected))
+    assert rescale(image, None) is image
+
+
+def test_memory_format_changes_no_result():
+    inputs = views(8, 8)
+    losses = [build(channels_last=flag).loss(list(inputs))['loss'] for flag in (True, False)]
+    torch.testing.assert_close(*losses)
+
+
+@pytest.mark.parametrize(
+    ('options', 'found'),
+    [
+        ({'base_momentum': 1.5}, r'base_momentum=1\.5'),
+        ({'online_sizes': (224, 96)}, r'online_sizes=\(224, 96\)'),
+        ({'target_sizes': (0, 96)}, r'target_sizes=\(0, 96\)'),
+    ],
+)
+def test_invalid_settings_are_refused_at_build(options, found):
+    with pytest.raises(UserError, match=found):
+        build(**options)
+
+
+def test_one_view_is_refused():
+    with pytest.raises(UserError, match='1 views'):
+        build().loss(views(8))
+
+
+def test_features_are_those_of_the_online_backbone():
+    model, (image, _) = build().eval(), views(8, 8)
+    torch.testing.assert_close(model(image)[0], model.backbone(image)[0])
+
+
+def test_settings_may_come_from_a_config_file():
+    sizes = Config(dict(sizes=[4, 6])).sizes
+    model = build(online_sizes=sizes)
+    assert 4 <= model.view_sizes()['online'][0] <= 6

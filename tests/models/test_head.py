@@ -1,0 +1,152 @@
+import logging
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from torch import nn
+
+from ttl_mm.errors import UserError
+from ttl_mm.models import TruncatedTripletHead, truncated_triplet_loss
+from ttl_mm.registry import MODELS
+
+
+class Linear(nn.Module):
+    """A predictor, with the tuples of mmpretrain's necks."""
+
+    def __init__(self, dim=8):
+        super().__init__()
+        torch.manual_seed(0)
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, inputs):
+        return (self.fc(inputs[0]),)
+
+
+def pair(rows=24, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, rows, 8, generator=generator).unbind()
+
+
+@pytest.mark.parametrize(
+    ('settings', 'ranks'),
+    [
+        ({}, (12, 12)),
+        ({'k': 5}, (5, 5)),
+        ({'k': 4, 'smoothed': True}, (2, 9)),
+        ({'ranks': (2, 10)}, (2, 10)),
+        ({'ranks': [2, 10]}, (2, 10)),  # as a config or a command line has it
+        ({'ranks': 'semi-hard'}, 'semi-hard'),
+        ({'ranks': 'all'}, 'all'),
+    ],
+)
+def test_settings_choose_the_deputy(settings, ranks):
+    head = TruncatedTripletHead(Linear(), **settings)
+    online, target = pair()
+    expected = 2 * truncated_triplet_loss(head.predictor.fc(online), target, ranks)
+    torch.testing.assert_close(head.loss(online, target), expected)
+
+
+def test_settings_of_the_loss_are_passed_on():
+    options = dict(gamma=1.5, margin=-0.9, deputy_ceiling=-0.2)
+    head = TruncatedTripletHead(Linear(), k=3, loss_weight=0.5, **options)
+    online, target = pair()
+    expected = 0.5 * truncated_triplet_loss(head.predictor.fc(online), target, (3, 3), **options)
+    torch.testing.assert_close(head.loss(online, target), expected)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'found'),
+    [
+        ({'k': 0}, 'k=0'),
+        ({'k': 2.5}, r'k=2\.5'),
+        ({'smoothed': True}, 'k=None'),
+        ({'k': 5, 'ranks': (2, 10)}, 'k=5'),
+        ({'ranks': (2, 10), 'smoothed': True}, 'smoothed=True'),
+        ({'ranks': (3, 2)}, r'\(3, 2\)'),
+        ({'ranks': (0, 2)}, r'\(0, 2\)'),
+        ({'ranks': (1.5, 2)}, r'\(1\.5, 2\)'),
+        ({'ranks': 7}, 'ranks=7'),
+        ({'ranks': 'easy'}, "'easy'"),
+        ({'gamma': 0}, 'gamma=0'),
+        ({'gamma': float('nan')}, 'gamma=nan'),
+        ({'margin': 100}, 'margin=100'),
+        ({'loss_weight': -1}, 'loss_weight=-1'),
+        ({'deputy_ceiling': 1.5}, r'deputy_ceiling=1\.5'),
+    ],
+)
+def test_invalid_settings_are_refused_at_build_with_the_value(settings, found):
+    with pytest.raises(UserError, match=found):
+        TruncatedTripletHead(Linear(), **settings)
+
+
+def test_builds_from_a_config():
+    predictor = dict(
+        type='mmpretrain.NonLinearNeck',
+        in_channels=8,
+        hid_channels=16,
+        out_channels=8,
+        with_last_bn=False,
+        with_avg_pool=False,
+        norm_cfg=dict(type='BN1d'),
+    )
+    head = MODELS.build(dict(type='ttl_mm.TruncatedTripletHead', predictor=predictor, k=5))
+    assert head.loss(*pair()).isfinite()
+
+
+def test_computes_in_float32_under_autocast():
+    head = TruncatedTripletHead(Linear(), ranks=(2, 10))
+    online, target = pair(rows=104)
+    expected = head.loss(online.bfloat16().float(), target.bfloat16().float())
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        assert head.predictor((online,))[0].dtype == torch.bfloat16  # autocast is at work
+        found = head.loss(online.bfloat16(), target.bfloat16())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_target_gets_no_gradient():
+    head = TruncatedTripletHead(Linear(), k=5)
+    online, target = (x.requires_grad_() for x in pair())
+    head.loss(online, target).backward()
+    assert target.grad is None
+    assert online.grad.norm() > 0
+
+
+def test_small_batch_is_logged_once(caplog):
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    head = TruncatedTripletHead(Linear(), k=52)
+    for _ in range(3):
+        assert head.loss(*pair(rows=11)).isfinite()
+    logger.removeHandler(caplog.handler)
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert '10 negatives' in warnings[0]
+    assert 'rank 52' in warnings[0]
+
+
+def gathered(rank, folder):
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
+    )
+    head = TruncatedTripletHead(Linear(), ranks=(2, 10), gather_negatives=True)
+    online, target = (x.chunk(2)[rank].clone() for x in pair())
+    loss = head.loss(online.requires_grad_(), target)
+    loss.backward()
+    torch.save((loss.detach(), online.grad, head.predictor.fc.weight.grad), f'{folder}/{rank}.pt')
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_equal_one_on_the_joined_batch(tmp_path):
+    torch.multiprocessing.start_processes(gathered, (str(tmp_path),), nprocs=2, start_method='fork')
+    results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in (0, 1)]
+    losses, inputs, weights = zip(*results)
+
+    head = TruncatedTripletHead(Linear(), ranks=(2, 10))
+    online, target = pair()
+    joined = head.loss(online.requires_grad_(), target)
+    joined.backward()
+    # data-parallel training averages over processes
+    torch.testing.assert_close((losses[0] + losses[1]) / 2, joined.detach())
+    torch.testing.assert_close(torch.cat(inputs) / 2, online.grad)
+    torch.testing.assert_close((weights[0] + weights[1]) / 2, head.predictor.fc.weight.grad)
