@@ -13,8 +13,8 @@ from torch import nn
 class ToyModel(BaseModel):
     """BatchNorm, dropout, a target network, and draws from torch, NumPy and Python."""
 
-    def __init__(self, sync_bn: bool = False) -> None:
-        super().__init__()
+    def __init__(self, sync_bn: bool = False, init_cfg: dict | None = None) -> None:
+        super().__init__(init_cfg=init_cfg)
         norm = nn.SyncBatchNorm if sync_bn else nn.BatchNorm1d
         self.backbone = nn.Sequential(
             nn.Flatten(), nn.Linear(192, 8), norm(8), nn.ReLU(), nn.Dropout(0.3)

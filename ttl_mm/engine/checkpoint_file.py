@@ -23,6 +23,7 @@ from ttl_mm.zoo.read import read_checkpoint
 FORMAT = 1
 _TRAILER_BYTES = 512  # more than a trailer can have
 _TEMPORARY = '.partial'
+NAMES = ('epoch_*.pth', 'iter_*.pth', 'best_*.pth')
 
 
 class Seal(NamedTuple):
@@ -129,14 +130,20 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def sealed_files(folder: Path) -> list[tuple[Path, Seal]]:
-    """The files in a folder that carry a seal, newest first."""
-    found = []
-    for path in folder.glob('*.pth'):
+    """The checkpoints in a folder that carry a seal, newest first."""
+    return _look_at_seals(folder)[0]
+
+
+def _look_at_seals(folder: Path) -> tuple[list[tuple[Path, Seal]], list[str]]:
+    """The checkpoints with a seal, newest first, and what is wrong with the others."""
+    found, problems = [], []
+    for path in sorted(path for pattern in NAMES for path in folder.glob(pattern)):
         try:
             found.append((path, read_seal(path)))
-        except DamagedError:
-            continue
-    return sorted(found, key=lambda entry: (entry[1].iteration, entry[1].epoch), reverse=True)
+        except DamagedError as error:
+            problems.append(str(error))
+    found.sort(key=lambda entry: (entry[1].iteration, entry[1].epoch), reverse=True)
+    return found, problems
 
 
 def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
@@ -145,13 +152,8 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
     Raises:
         UserError: There are checkpoints, and none is whole.
     """
-    problems = []
-    for path in folder.glob('*.pth'):
-        try:
-            read_seal(path)
-        except DamagedError as error:
-            problems.append(str(error))
-    for path, _ in sealed_files(folder):
+    found, problems = _look_at_seals(folder)
+    for path, _ in found:
         try:
             verify(path)
         except DamagedError as error:

@@ -39,7 +39,10 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
             f'{path} is refused: a config is a Python file, which you read before you run it; '
             'YAML and JSON can hide code where nobody expects it.'
         )
-    config = Config.fromfile(path)
+    try:
+        config = Config.fromfile(path)
+    except (SyntaxError, FileNotFoundError, KeyError) as error:
+        raise UserError(f'{path} cannot be read: {error}') from error
     check_own_keys(path)
     merge_options(config, options or {})
     check_no_pickles(config.to_dict())

@@ -8,7 +8,7 @@ import torch
 
 
 def get_rng_state() -> dict[str, Any]:
-    """The state of Python's, NumPy's, torch's and all CUDA generators."""
+    """The state of Python's, NumPy's and torch's generators, and of this rank's GPU."""
     version, words, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state()
     return {
@@ -18,7 +18,7 @@ def get_rng_state() -> dict[str, Any]:
             'has_gauss': has_gauss, 'cached': cached,
         },
         'torch': torch.get_rng_state(),
-        'cuda': torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        'cuda': torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
     }  # fmt: skip
 
 
@@ -31,5 +31,5 @@ def set_rng_state(state: dict[str, Any]) -> None:
         (numpy['kind'], keys, numpy['position'], numpy['has_gauss'], numpy['cached'])
     )
     torch.set_rng_state(state['torch'].cpu())
-    if torch.cuda.is_available() and len(state['cuda']) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([one.cpu() for one in state['cuda']])
+    if torch.cuda.is_available() and state['cuda'] is not None:
+        torch.cuda.set_rng_state(state['cuda'].cpu())
