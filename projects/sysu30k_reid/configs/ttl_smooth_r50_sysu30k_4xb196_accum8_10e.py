@@ -1,8 +1,7 @@
 # SYSU-30k from scratch: 4 x 196 images, eight times per optimizer step: 6272.
-# Views, network and learning rate are those of ImageNet, as released; the head is the released one.
-_base_ = '../../../configs/ttl_r50_8xb104_200e.py'
+# Views, network, head and learning rate are those of ImageNet, as released.
+_base_ = '../../../configs/ttl_smooth_r50_8xb104_200e.py'
 
-model = dict(head=dict(ranks=(2, 10)))
 train_dataloader = dict(
     batch_size=196,
     dataset=dict(

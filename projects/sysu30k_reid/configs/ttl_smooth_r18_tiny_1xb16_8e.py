@@ -1,5 +1,5 @@
 # To try the whole way in minutes on a CPU, on the images that `ttl reid make data/reid_tiny` draws.
-_base_ = 'ttl_smooth_r50_4xb196_10e_sysu30k.py'
+_base_ = 'ttl_smooth_r50_sysu30k_4xb196_accum8_10e.py'
 
 model = dict(
     online_sizes=None,
