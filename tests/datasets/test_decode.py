@@ -179,6 +179,14 @@ def test_what_cannot_be_read_is_a_named_error(tmp_path):
             decode_image(path)
 
 
+def test_a_huge_file_is_refused_unread(tmp_path):
+    path = tmp_path / 'huge.png'
+    with path.open('wb') as file:
+        file.truncate(2**40)
+    with pytest.raises(BadImageError, match=f'{2**40} bytes'):
+        decode_image(path)
+
+
 def test_pixel_limit_is_inclusive():
     data = encode(IMAGE)
     pixels = IMAGE.shape[0] * IMAGE.shape[1]

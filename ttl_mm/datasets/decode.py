@@ -10,7 +10,6 @@ import io
 import os
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -72,10 +71,7 @@ def open_image(
         path, data = '<bytes>', source
     else:
         path = os.fspath(source)
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise BadImageError(path, f'cannot be read: {error.strerror}') from error
+        data = _read(path, max_bytes=8 * max_pixels + 2**20)  # 16-bit RGBA and some metadata
     if not data:
         raise BadImageError(path, 'empty file')
     if data.startswith(b'\xff\xd8'):
@@ -134,6 +130,17 @@ _IMREAD = {
     4: cv2.IMREAD_REDUCED_COLOR_4,
     8: cv2.IMREAD_REDUCED_COLOR_8,
 }
+
+
+def _read(path: str, max_bytes: int) -> bytes:
+    try:
+        with open(path, 'rb') as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > max_bytes:
+                raise BadImageError(path, f'{size} bytes are more than max_pixels could need')
+            return file.read()
+    except OSError as error:
+        raise BadImageError(path, f'cannot be read: {error.strerror}') from error
 
 
 def _open_jpeg(path: str, data: bytes, max_pixels: int) -> JpegFile:
