@@ -16,24 +16,28 @@ from ttl_mm.registry import LOOPS
 _STOCK_SAMPLERS = ('DefaultSampler', 'InfiniteSampler')
 
 
-def with_seekable_sampler(dataloader: Any) -> Any:
-    """Put ``ttl_mm.EpochSampler`` in the place of mmengine's samplers in a loader's config."""
+def prepared(dataloader: Any) -> Any:
+    """The config of a loader with ``ttl_mm.EpochSampler`` in the place of mmengine's samplers."""
     if not isinstance(dataloader, dict):
         return dataloader
+    dataloader = dict(dataloader)
+    if isinstance(collate := dataloader.get('collate_fn'), dict):
+        # a base from another package (mmpretrain::...) leaves its scope here, as an argument
+        dataloader['collate_fn'] = {k: v for k, v in collate.items() if k != '_scope_'}
     sampler = dataloader.get('sampler')
     name = sampler.get('type') if isinstance(sampler, dict) else None
     name = getattr(name, '__name__', name)
-    if not isinstance(name, str) or name.rpartition('.')[2] not in _STOCK_SAMPLERS:
-        return dataloader
-    ours = {'type': 'ttl_mm.EpochSampler', 'shuffle': sampler.get('shuffle', True)}
-    return {**dataloader, 'sampler': ours}
+    if isinstance(name, str) and name.rpartition('.')[2] in _STOCK_SAMPLERS:
+        shuffle = sampler.get('shuffle', True)
+        dataloader['sampler'] = {'type': 'ttl_mm.EpochSampler', 'shuffle': shuffle}
+    return dataloader
 
 
 class _Exact:
     """What the two loops share."""
 
     def __init__(self, runner, dataloader, *args, **kwargs) -> None:
-        super().__init__(runner, with_seekable_sampler(dataloader), *args, **kwargs)
+        super().__init__(runner, prepared(dataloader), *args, **kwargs)
         self.dataloader = train_loader(self.dataloader, runner.seed)
         self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
         self.validated = -1  # where the last validation took place

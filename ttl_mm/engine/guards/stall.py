@@ -28,7 +28,7 @@ class StallHook(Hook):
     process when the launcher has died, so that no orphan trains on.
 
     Args:
-        timeout: Seconds; by default ``env_cfg.dist_cfg.timeout``.
+        timeout: Seconds; by default ``env_cfg.dist_cfg.timeout``, or half an hour.
     """
 
     priority = 'VERY_LOW'
@@ -38,10 +38,11 @@ class StallHook(Hook):
         self._done = threading.Event()
 
     def before_train(self, runner) -> None:
-        self.timeout = self.timeout or runner.cfg.env_cfg.get('dist_cfg', {}).get('timeout')
+        configured = runner.cfg.get('env_cfg', {}).get('dist_cfg', {}).get('timeout')
+        self.timeout = self.timeout or configured or 1800
         self.rank, self.world_size = get_dist_info()
         self._step, self._moved = runner.iter, time.monotonic()
-        if self.world_size > 1 and self.timeout and 'MASTER_ADDR' in os.environ:
+        if self.world_size > 1 and 'MASTER_ADDR' in os.environ:
             self._launcher = os.getppid()
             self._store = dist.TCPStore(
                 os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), is_master=False,
