@@ -1,6 +1,6 @@
 """Save the run so that it can be continued, and never lose the save before."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -60,16 +60,18 @@ class CheckpointHook(Hook):
         self._logged = 0  # how many values of the best metric have been looked at
 
     def state_dict(self) -> dict:
-        return {'best': self.best, 'save_best': self.save_best, 'logged': self._logged}
+        return {'best': self.best, 'save_best': self.save_best}
 
     def load_state_dict(self, state: Mapping) -> None:
         if state['save_best'] == self.save_best or self.save_best == 'auto':
             self.save_best = state['save_best']
-            self.best, self._logged = state['best'], state['logged']
+            self.best = state['best']
 
     def before_train(self, runner) -> None:
         self.folder = Path(runner.work_dir)
         self.saved_at = runner.iter if runner.iter > 0 else -1
+        # a resumed log is shorter than it was, and all of it has been looked at
+        self._logged = len(self._values(runner))
         if is_main_process():
             remove_leftovers(self.folder)
 
@@ -98,11 +100,16 @@ class CheckpointHook(Hook):
 
     def _watch_log(self, runner) -> None:
         """Look for a new value of the best metric among what hooks have logged."""
+        values = self._values(runner)
+        if len(values) > self._logged:
+            self._logged = len(values)
+            self._consider(runner, float(values[-1]), runner.epoch, runner.iter + 1)
+
+    def _values(self, runner) -> Sequence[float]:
+        """What has been logged of the best metric."""
         logged = runner.message_hub.log_scalars
         buffer = logged.get(f'train/{self.save_best}', logged.get(self.save_best))
-        if buffer is not None and len(buffer.data[0]) > self._logged:
-            self._logged = len(buffer.data[0])
-            self._consider(runner, buffer.current(), runner.epoch, runner.iter + 1)
+        return () if buffer is None else buffer.data[0]
 
     def _consider(self, runner, value: float, epoch: int, iteration: int) -> None:
         """Save if ``value`` is the best so far."""
