@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--memory', type=float, metavar='GB', help='memory of one GPU')
     parser.add_argument('--epochs', type=int, help="length of the run (default: the recipe's)")
     parser.add_argument('--recipe', help='config to adapt (default: the main recipe)')
-    parser.add_argument('--k', type=int, help='rank of the deputy (default: smallest safe one)')
+    parser.add_argument(
+        '--k', type=int, help='rank of the deputy (default: smallest safe one, at most 10)'
+    )
     parser.add_argument(
         '--risk',
         type=float,

@@ -6,7 +6,6 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ttl_mm.analysis.plan.planner import Plan
-from ttl_mm.analysis.plan.recipe import Recipe
 from ttl_mm.errors import UserError
 
 TEMPLATE = """\
@@ -25,7 +24,7 @@ optim_wrapper = dict(accumulative_counts={accumulation}, optimizer=dict(lr={lr:g
 param_scheduler = [
 {schedulers}]
 train_cfg = dict(max_epochs={epochs})
-default_hooks = dict(target_update=dict(horizon_epochs={epochs}))
+default_hooks = dict(target_update=dict(horizon_epochs={horizon}))
 auto_scale_lr = dict(base_batch_size={devices} * {batch})
 """
 DATASET = """\
@@ -61,6 +60,7 @@ def write_config(
     if out.exists():
         raise UserError(f'{out} exists: name another file with --out, or delete it.')
     cfg = Config.fromfile(recipe)
+    ratio = ours.epochs / cfg.train_cfg.max_epochs  # all that is counted in epochs grows alike
     dataset = ''
     if data_root is not None:
         dataset = DATASET.format(data_root=data_root, with_label=with_label)
@@ -80,21 +80,28 @@ def write_config(
             accumulation=ours.accumulation,
             lr=ours.lr,
             schedulers=''.join(
-                f'    {_as_code(stretched(scheduler, plan.recipe))},\n'
+                f'    {_as_code(stretched(scheduler, ratio))},\n'
                 for scheduler in cfg.param_scheduler
             ),
             epochs=ours.epochs,
+            horizon=in_epochs(cfg.default_hooks.target_update.horizon_epochs, ratio),
             devices=ours.devices,
         )
     )
     return out
 
 
-def stretched(scheduler: dict, recipe: Recipe) -> dict:
-    """A scheduler by epochs: the warm-up as long as the plan's, the rest up to its end."""
-    end = recipe.warmup_epochs if scheduler['type'] == 'LinearLR' else recipe.epochs
-    lengths = {key: end for key in ('end', 'T_max') if key in scheduler}
+def stretched(scheduler: dict, ratio: float) -> dict:
+    """A scheduler by epochs, ``ratio`` times as long."""
+    lengths = {
+        key: in_epochs(scheduler[key], ratio) for key in ('end', 'T_max') if key in scheduler
+    }
     return {**scheduler, **lengths}
+
+
+def in_epochs(epochs: float, ratio: float) -> int:
+    """A number of epochs in a run that is ``ratio`` times as long; at least one."""
+    return max(1, round(epochs * ratio))
 
 
 def _as_code(settings: dict) -> str:

@@ -11,6 +11,8 @@ from ttl_mm.errors import UserError
 
 #: a run that takes fewer steps than this gets a smaller accumulation (the paper takes 61,600)
 FEW_STEPS = 10_000
+#: ranks beyond the released window 2..10 lost more than they gained (docs/clustering.md)
+LARGEST_K = 10
 #: at the start the target averages the online network over at most this share of a run
 TARGET_SHARE = 0.01
 
@@ -90,7 +92,7 @@ def make_plan(
         largest_batch: Most images that fit into one device; None is no limit.
         recipe: What is adapted.
         epochs: Length of the run; the recipe's by default.
-        k: Rank of the deputy; the smallest safe one by default.
+        k: Rank of the deputy; the smallest safe one up to 10 by default.
         risk: Bound on the chance that the deputy of an anchor is a false negative.
         shares: Of the classes among the images; equal by default.
     """
@@ -125,7 +127,7 @@ def make_plan(
         base_momentum=min(recipe.base_momentum, float(f'{fast_target:.3g}')),
     )
     if k is None:
-        k = min(smallest_safe_k(batch - 1, shares or 1 / classes, risk), batch // 2)
+        k = min(smallest_safe_k(batch - 1, shares or 1 / classes, risk), LARGEST_K, batch // 2)
     elif not 1 <= k <= batch - 1:
         raise UserError(f'k = {k}: a batch of {batch} has ranks 1..{batch - 1}.')
     return Plan(adapted, images, classes, k, risk, tuple(shares) if shares else None)
@@ -214,8 +216,9 @@ def cautions(plan: Plan) -> list[str]:
     risk = plan.false_deputy
     if risk > plan.risk:
         said.append(
-            f'No rank up to m/2 keeps the risk at {plan.risk:g}: {plan.classes} classes among '
-            f'{m} negatives leave {risk:.2g}. The loss will push images of one class apart.'
+            f'Rank {k} is a false negative with a chance of {risk:.2g}, above {plan.risk:g}: '
+            f'{plan.classes} classes are few among {m} negatives. A larger rank would be safer and '
+            'loses dimensions; docs/clustering.md shows both.'
         )
     poles = fewest_poles(m, k, plan.risk)
     if poles < plan.classes / 2:
