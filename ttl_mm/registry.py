@@ -11,6 +11,7 @@ from mmengine.registry import HOOKS as MMENGINE_HOOKS
 from mmengine.registry import LOOPS as MMENGINE_LOOPS
 from mmengine.registry import METRICS as MMENGINE_METRICS
 from mmengine.registry import MODELS as MMENGINE_MODELS
+from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS as MMENGINE_OPTIM_WRAPPER_CONSTRUCTORS
 from mmengine.registry import OPTIMIZERS as MMENGINE_OPTIMIZERS
 from mmengine.registry import RUNNERS as MMENGINE_RUNNERS
 from mmengine.registry import TRANSFORMS as MMENGINE_TRANSFORMS
@@ -32,6 +33,7 @@ def _child(parent: Registry, location: str) -> Registry:
 MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models')
 WEIGHT_INITIALIZERS = _child(MMENGINE_WEIGHT_INITIALIZERS, 'ttl_mm.models')
 OPTIMIZERS = _child(MMENGINE_OPTIMIZERS, 'ttl_mm.engine')
+OPTIM_WRAPPER_CONSTRUCTORS = _child(MMENGINE_OPTIM_WRAPPER_CONSTRUCTORS, 'ttl_mm.engine')
 HOOKS = _child(MMENGINE_HOOKS, 'ttl_mm.engine')
 LOOPS = _child(MMENGINE_LOOPS, 'ttl_mm.engine')
 RUNNERS = _child(MMENGINE_RUNNERS, 'ttl_mm.engine')

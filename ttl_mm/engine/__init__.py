@@ -14,6 +14,7 @@ from ttl_mm.engine.guards import (
 )
 from ttl_mm.engine.lars import LARS
 from ttl_mm.engine.loop import EpochLoop, IterLoop
+from ttl_mm.engine.optim_constructor import OptimWrapperConstructor
 from ttl_mm.engine.precise_bn_hook import PreciseBNHook
 from ttl_mm.engine.probe_hook import ProbeHook
 from ttl_mm.engine.progress_hook import ProgressHook
@@ -32,6 +33,7 @@ __all__ = [
     'FrozenBackboneHook',
     'GaugeHook',
     'IterLoop',
+    'OptimWrapperConstructor',
     'PreciseBNHook',
     'PreemptionHook',
     'PreflightHook',

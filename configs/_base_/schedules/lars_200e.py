@@ -3,6 +3,7 @@ _base_ = '../default_runtime.py'
 # 8 x 104 images, five times per optimizer step: 4160, at the learning rate of the paper.
 optim_wrapper = dict(
     type='AmpOptimWrapper',
+    constructor='ttl_mm.OptimWrapperConstructor',
     loss_scale='dynamic',
     accumulative_counts=5,
     optimizer=dict(type='ttl_mm.LARS', lr=4.8, momentum=0.9, weight_decay=1e-6),
