@@ -1,19 +1,21 @@
-"""Make the figures of docs/clustering.md.
+"""Make the figures of docs/clustering.md and print their numbers: a minute on one core.
 
-    python tools/benchmarks/clustering_figures.py                               # seconds
-    python tools/benchmarks/clustering_figures.py --train work_dirs/clustering  # 2 min a rank
+    python tools/benchmarks/clustering_figures.py
 
-The second trains the digits recipe once per rank; runs that are there already are not repeated.
+The networks of the study of k are perceptrons on scikit-learn's digits: seconds per run, so that
+every rank can be tried with the same loss, target network and gauges as in a recipe.
 """
 
-import argparse
+import copy
+from itertools import pairwise
 from pathlib import Path
 
 import torch
-from torch.nn.functional import normalize
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.nn.functional import affine_grid, grid_sample, normalize
 
 from ttl_mm.analysis import analyze_features, effective_rank, overclustering_risk, smallest_safe_k
-from ttl_mm.analysis.report import load_run
 from ttl_mm.analysis.report.clustering import (
     both_sides_figure,
     pole_loss_figure,
@@ -21,10 +23,11 @@ from ttl_mm.analysis.report.clustering import (
     sweep_figure,
 )
 from ttl_mm.analysis.report.figures import COLOURS, canvas
+from ttl_mm.engine.target_update_hook import cosine_momentum
+from ttl_mm.evaluation.knn import knn_classify
 from ttl_mm.models.losses import truncated_triplet_loss
 
-ROOT = Path(__file__).resolve().parents[2]
-FIGURES = ROOT / 'docs' / 'figures'
+FIGURES = Path(__file__).resolve().parents[2] / 'docs' / 'figures'
 DEPUTIES = {
     'rank 1': (1, 1),
     'rank 5': (5, 5),
@@ -32,8 +35,8 @@ DEPUTIES = {
     'rank 26': (26, 26),
     'rank 52 = m/2': (52, 52),
 }
-BATCH, EPOCHS, DIGIT_CLASSES, RISK = 64, 12, 10, 1e-3
-RANKS = (1, 5, 10, 16, 24, 32)
+BATCH, EPOCHS, NUM_TRAIN, CLASSES, RISK = 64, 40, 1200, 10, 1e-3
+RANKS = (1, 2, 5, 10, 16, 24, 32)
 
 
 def save(name: str, figure) -> None:
@@ -65,81 +68,117 @@ def descent_figure():
     return figure
 
 
-def digits():
-    """Pixels of the test digits and their classes."""
-    from sklearn.datasets import load_digits
-
+def digits() -> tuple[Tensor, Tensor]:
+    """(1797, 1, 8, 8) images in a random order, and their classes."""
     data = load_digits()
-    return torch.tensor(data.data, dtype=torch.float32), torch.tensor(data.target)
+    order = torch.randperm(len(data.target), generator=torch.Generator().manual_seed(0))
+    images = torch.tensor(data.images, dtype=torch.float32)[:, None] / 16
+    return images[order], torch.tensor(data.target)[order]
 
 
-def train_digits(k: int, work_dir: Path) -> None:
-    """The digits recipe with rank k and batches of 64; continued where it stopped."""
-    from ttl_mm.engine.launch import train
-
-    if (work_dir / f'epoch_{EPOCHS}.pth').exists():
-        return
-    (recipe,) = (ROOT / 'configs').glob('*_digits_*.py')
-    options = {
-        'train_dataloader.batch_size': BATCH,
-        'model.head.ranks': (k, k),
-        'train_cfg.max_epochs': EPOCHS,
-        'default_hooks.target_update.horizon_epochs': EPOCHS,
-        'param_scheduler.1.T_max': EPOCHS,
-        'param_scheduler.1.end': EPOCHS,
-        'default_hooks.logger.interval': 18,
-    }
-    train(str(recipe), work_dir=str(work_dir), resume='auto', cfg_options=options)
+def random_view(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Rotate by up to 15 degrees, scale, move, change the contrast, add noise."""
+    n = len(images)
+    angle = (torch.rand(n, generator=generator) - 0.5) * 0.52
+    scale = 0.8 + 0.4 * torch.rand(n, generator=generator)
+    moved = (torch.rand(n, 2, generator=generator) - 0.5) * 0.5
+    cos, sin = scale * angle.cos(), scale * angle.sin()
+    theta = torch.stack([cos, -sin, moved[:, 0], sin, cos, moved[:, 1]], dim=1).view(n, 2, 3)
+    views = grid_sample(images, affine_grid(theta, images.shape, False), align_corners=False)
+    contrast = 0.6 + 0.8 * torch.rand(n, 1, 1, 1, generator=generator)
+    return views * contrast + 0.1 * torch.randn(images.shape, generator=generator)
 
 
-def digits_sweep(folder: Path, ranks: list[int]) -> None:
-    """Train by every rank; draw accuracy and effective rank."""
-    for k in ranks:
-        train_digits(k, folder / f'rank_{k}')
-    if set(ranks) != set(RANKS):
-        return
-    accuracy, rank = [], []
-    for k in ranks:
-        run = load_run(folder / f'rank_{k}')
-        accuracy.append(run.series('probe/knn_top1')[1][-1])
-        rank.append(run.series('gauge/effective_rank')[1][-1])
-        print(f'digits, rank {k}: kNN {accuracy[-1]:.1f} %, effective rank {rank[-1]:.1f}')
-    safe = smallest_safe_k(BATCH - 1, 1 / DIGIT_CLASSES, RISK)
-    save('sweep_digits', sweep_figure(ranks, accuracy, rank, 'kNN top-1 (%)', safe))
+def perceptron(*sizes: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for wide, narrow in pairwise(sizes):
+        layers += [nn.Linear(wide, narrow), nn.BatchNorm1d(narrow), nn.ReLU()]
+    return nn.Sequential(*layers)
 
 
-def print_exact_values() -> None:
+def train(images: Tensor, k: int) -> tuple[nn.Module, nn.Module]:
+    """Encoder and projector after training with rank k."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+    encoder = nn.Sequential(nn.Flatten(), perceptron(64, 256, 128))
+    projector = nn.Sequential(perceptron(128, 256), nn.Linear(256, 64))
+    predictor = nn.Sequential(perceptron(64, 256), nn.Linear(256, 64))
+    online = nn.Sequential(encoder, projector)
+    target = copy.deepcopy(online).requires_grad_(False)
+    parameters = [*online.parameters(), *predictor.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=1e-4)
+    steps = EPOCHS * (len(images) // BATCH)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for step in range(steps):
+        if step % (len(images) // BATCH) == 0:
+            batches = iter(torch.randperm(len(images), generator=generator).split(BATCH))
+        batch = images[next(batches)]
+        one, two = (random_view(batch, generator) for _ in range(2))
+        keys = target(two), target(one)
+        queries = (predictor(online(view)) for view in (one, two))
+        loss = sum(truncated_triplet_loss(q, z, (k, k)) for q, z in zip(queries, keys))
+        optimizer.zero_grad()
+        (2 * loss).backward()
+        optimizer.step()
+        schedule.step()
+        momentum = cosine_momentum(step, steps, base=0.9)
+        torch._foreach_lerp_(
+            list(target.parameters()), [p.detach() for p in online.parameters()], 1 - momentum
+        )
+    return encoder.eval(), projector.eval()
+
+
+def study_of_k(images: Tensor, labels: Tensor) -> dict[int, Tensor]:
+    """Train by every rank, draw accuracy and effective rank; returns the test features by rank."""
+    accuracies, dimensions, features = [], [], {}
+    for k in RANKS:
+        encoder, projector = train(images[:NUM_TRAIN], k)
+        with torch.no_grad():
+            all_features = encoder(images)
+            dimensions.append(effective_rank(projector(all_features)))
+        known, asked = all_features[:NUM_TRAIN], all_features[NUM_TRAIN:]
+        predicted = knn_classify(known, labels[:NUM_TRAIN], asked)
+        accuracies.append(100 * (predicted == labels[NUM_TRAIN:]).float().mean().item())
+        features[k] = asked
+        print(f'digits, rank {k}: kNN {accuracies[-1]:.1f} %, effective rank {dimensions[-1]:.1f}')
+    safe = smallest_safe_k(BATCH - 1, 1 / CLASSES, RISK)
+    save('sweep_digits', sweep_figure(RANKS, accuracies, dimensions, 'kNN top-1 (%)', safe))
+    return features
+
+
+def ranks_figure(sets: dict[str, Tensor], labels: Tensor):
+    """False negatives by rank of several sets of features."""
+    analyses = {n: analyze_features(f, labels, BATCH, risk=RISK) for n, f in sets.items()}
+    for name, a in analyses.items():
+        print(
+            f'{name}: class divergence {a.divergence:.2f}, hardest negative false '
+            f'{a.rates[0]:.0%}, first rank at chance {a.measured_k}'
+        )
+    some = next(iter(analyses.values()))
+    rates = {name: analysis.rates for name, analysis in analyses.items()}
+    return rank_figure(rates, some.chance, some.perfect_rates)
+
+
+def main() -> None:
+    FIGURES.mkdir(parents=True, exist_ok=True)
     for k, printed in ((5, '3.03e-94'), (52, '6.53e-121')):
         exact = overclustering_risk(104, k, 1 / 1000)
         print(f'm=104, k={k}, p=1/1000: printed {printed}, exact {exact:.6e}')
-
-
-def untrained_figures() -> None:
-    print_exact_values()
     save('both_sides_imagenet', both_sides_figure(103, 1000, RISK))
-    save('both_sides_digits', both_sides_figure(BATCH - 1, DIGIT_CLASSES, RISK))
+    save('both_sides_digits', both_sides_figure(BATCH - 1, CLASSES, RISK))
     save('pole_loss', pole_loss_figure(104, DEPUTIES))
     save('descent', descent_figure())
-    pixels, labels = digits()
-    centred = pixels - pixels.mean(0)
-    generator = torch.Generator().manual_seed(0)
-    noise = torch.randn(centred.shape, generator=generator)
-    sets = {'random features': noise, 'pixels': centred}
-    analyses = {n: analyze_features(f, labels, BATCH, risk=RISK) for n, f in sets.items()}
-    for name, a in analyses.items():
-        print(f'{name}: class divergence {a.divergence:.2f}, first rank at chance {a.measured_k}')
-    some = analyses['pixels']
-    rates = {name: a.rates for name, a in analyses.items()}
-    save('ranks_digits', rank_figure(rates, some.chance, some.perfect_rates))
+    images, labels = digits()
+    features = study_of_k(images, labels)
+    pixels = images[NUM_TRAIN:].flatten(1)
+    sets = {
+        'noise': torch.randn(pixels.shape, generator=torch.Generator().manual_seed(0)),
+        'pixels': pixels - pixels.mean(0),
+        'trained, rank 5': features[5],
+        'trained, rank 32 = m/2': features[32],
+    }
+    save('ranks_digits', ranks_figure(sets, labels[NUM_TRAIN:]))
 
 
 if __name__ == '__main__':
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--train', type=Path, metavar='WORK_DIR', help='train the digits too')
-    parser.add_argument('--ranks', type=int, nargs='+', default=RANKS, help='only these')
-    arguments = parser.parse_args()
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    if arguments.train:
-        digits_sweep(arguments.train, list(arguments.ranks))
-    else:
-        untrained_figures()
+    main()
