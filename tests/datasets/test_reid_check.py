@@ -38,6 +38,16 @@ def test_counts_of_a_sound_market_set(tmp_path, monkeypatch):
     assert report.counts['bounding_box_test'] == counts
 
 
+def test_without_a_list_the_folders_tell_the_bags(root):
+    (root / 'meta/train.txt').unlink()
+    (root / 'sysu_train_set_all/0000000005').mkdir()
+    report = check_reid(root)
+    assert report.counts['train'] == (
+        f'5 folders below {root}/sysu_train_set_all, no list, 5 identities or bags'
+    )
+    assert report.errors['identity in training and in test images'] == ['5']
+
+
 def test_absent_training_images(root):
     (root / 'sysu_train_set_all/0000000002/0000000002_1.jpg').unlink()
     report = check_reid(root)
@@ -69,6 +79,14 @@ def test_an_empty_query_folder(root, query):
     report = check_reid(root)
     assert list(report.errors) == ['empty folder']
     assert report.counts['query'] == '0 images'
+
+
+def test_a_gallery_without_any_match(root):
+    gallery = root / 'sysu_test_set_all/gallery'
+    for folder in gallery.glob('0000000*'):
+        folder.rename(root / folder.name)
+    report = check_reid(root)
+    assert list(report.errors) == ['gallery without a match for any query']
 
 
 def test_queries_that_cannot_be_found(root, query):

@@ -53,7 +53,7 @@ def check_reid(root: str | os.PathLike, files: int | None = 10_000) -> ReIDRepor
     Args:
         root: Its folder.
         files: How many of the listed training images to look for on disk, drawn at random with a
-            fixed seed; None for all of them.
+            fixed seed; None for all of them, 0 for none.
     """
     layout, report = find_layout(root), ReIDReport()
     query = _check_side(report, layout.test / layout.query)
@@ -96,14 +96,21 @@ def _check_matches(report: ReIDReport, query: _Side, gallery: _Side) -> None:
     cameras = defaultdict(set)
     for identity, camera in zip(gallery.ids.tolist(), gallery.cams.tolist()):
         cameras[identity].add(camera)
+    found = 0
     in_gallery = {name.rpartition('/')[2] for name in gallery.names}
     for name, identity, camera in zip(query.names, query.ids.tolist(), query.cams.tolist()):
         if identity in (JUNK, *DISTRACTORS):
             report.errors['query that is nobody'].append(name)
         elif not cameras[identity] - {camera}:
             report.notes['query without a match from another camera, skipped'].append(name)
+        else:
+            found += 1
         if name.rpartition('/')[2] in in_gallery:
             report.notes['query image that is in the gallery too, junk there'].append(name)
+    if not found:
+        report.errors['gallery without a match for any query'].append(
+            f'{len(gallery.names):,} images'
+        )
 
 
 def _check_train(
@@ -112,14 +119,19 @@ def _check_train(
     if layout.train is None:
         report.counts['train'] = 'no training images'
         return
-    names = NameList(layout.train_list) if layout.train_list else scan_folder(layout.train)
-    identities = train_identities(names)
-    report.counts['train'] = (
-        f'{len(names):,} images below {layout.train}, {len(identities):,} identities or bags'
-    )
+    with os.scandir(layout.train) as entries:
+        folders = [entry.name for entry in entries if entry.is_dir()]
+    if layout.train_list is None and folders:  # millions of files: their folders tell enough
+        identities = train_identities(f'{folder}/' for folder in folders)
+        count = f'{len(folders):,} folders below {layout.train}, no list'
+    else:
+        names = NameList(layout.train_list) if layout.train_list else scan_folder(layout.train)
+        identities = train_identities(names)
+        count = f'{len(names):,} images below {layout.train}'
+    report.counts['train'] = f'{count}, {len(identities):,} identities or bags'
     for identity in sorted(identities & set(test)):
         report.errors['identity in training and in test images'].append(str(identity))
-    if layout.train_list:
+    if layout.train_list and files != 0:
         _check_files(report, layout, names, files)
 
 

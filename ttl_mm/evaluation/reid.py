@@ -92,7 +92,7 @@ def _extract(
     if data is None:
         raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')
     join_group()
-    report = check_reid(data)
+    report = check_reid(data, files=0)  # training images may be elsewhere by now
     if get_dist_info()[0] == 0:
         print(report, flush=True)
     if not report.usable:
