@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.toy_run import assert_same_run, curve, make_images, run, write_config
+from tests.engine.toy_run import (
+    assert_same_run,
+    curve,
+    free_port,
+    make_images,
+    run,
+    write_config,
+)
 from ttl_mm.engine.exit_codes import PREEMPTED, STALLED, USER_ERROR
 
 ROOT = Path(__file__).parents[2]
@@ -142,3 +149,53 @@ def test_errors_of_the_user_are_one_line_and_code_2(tmp_path, images):
     log = Path(f'{work}.log').read_text()
     assert "Did you mean 'lr'?" in log
     assert 'train(' not in log  # no traceback of ours
+
+
+SRUN = """#!/usr/bin/env bash
+trap - USR1 TERM  # tasks are children of a daemon, not of the script
+while [[ $1 == --* ]]; do shift; done
+for rank in $(seq 0 $((SLURM_NTASKS - 1))); do
+    SLURM_PROCID=$rank SLURM_LOCALID=$rank "$@" &
+    echo $! >> "$TASKS"
+done
+code=0
+for pid in $(tail -n $SLURM_NTASKS "$TASKS"); do
+    wait $pid || { c=$?; [ $c -gt $code ] && code=$c; }
+done
+exit $code
+"""
+SCONTROL = """#!/usr/bin/env bash
+case $1 in show) echo 127.0.0.1 ;; requeue) echo "$2" >> "$REQUEUED" ;; esac
+"""
+
+
+@pytest.mark.faults
+def test_slurm_requeues_and_resumes(tmp_path, images):
+    """With stand-ins for srun and scontrol."""
+    for name, script in (('srun', SRUN), ('scontrol', SCONTROL)):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    loop = "dict(type='IterBasedTrainLoop', max_iters=300)"
+    config = write_config(tmp_path / 'config.py', images, loop, accumulation=3)
+    whole, work = tmp_path / 'whole', tmp_path / 'work'
+    assert run(config, whole, ranks=2) == [0, 0]
+    slurm = {
+        'PATH': f'{tmp_path}:{os.environ["PATH"]}', 'PYTHON': sys.executable,
+        'PYTHONPATH': str(ROOT), 'SLURM_NTASKS': '2', 'SLURM_JOB_ID': '77',
+        'SLURM_JOB_NODELIST': 'node', 'SLURM_NODELIST': 'node', 'SLURM_SUBMIT_DIR': str(ROOT),
+        'MASTER_PORT': str(free_port()), 'TASKS': str(tmp_path / 'tasks'),
+        'REQUEUED': str(tmp_path / 'requeued'),
+    }  # fmt: skip
+    script = [ROOT / 'tools' / 'slurm_train.sh', config, '--work-dir', work]
+    codes = []
+    for _ in range(2):
+        with open(f'{work}.log', 'a') as log:
+            job = subprocess.Popen(script, stdout=log, stderr=log, env={**os.environ, **slurm})
+        if not codes:
+            until_training(job, work)
+            for pid in (tmp_path / 'tasks').read_text().split():
+                os.kill(int(pid), signal.SIGUSR1)
+        codes.append(job.wait(200))
+    assert codes == [PREEMPTED, 0]
+    assert (tmp_path / 'requeued').read_text() == '77\n'
+    assert_same_run(work, whole, ranks=2)

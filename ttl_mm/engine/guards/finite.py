@@ -63,7 +63,7 @@ class FiniteHook(Hook):
             parameter.grad = None  # the optimizer passes over it
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        loss = float((outputs or {}).get('loss', 0.0))
+        loss = torch.as_tensor((outputs or {}).get('loss', 0.0)).detach().item()
         voided, self._voided = self._voided, False
         if not voided and math.isfinite(loss):
             for good, buffer in zip(self._good if self._buffers else (), self._buffers):
