@@ -15,7 +15,7 @@ from tests.evaluation.folders import make_folder
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
-from ttl_mm.evaluation.features import extract_features
+from ttl_mm.evaluation.features import data_identity, extract_features
 from ttl_mm.evaluation.forward import evaluating, output_stages
 from ttl_mm.evaluation.model import IMAGENET
 
@@ -159,6 +159,29 @@ def test_modes_and_stages_are_put_back(network):
     network.eval()
     with pytest.raises(UserError, match='stages 1 to 4'), output_stages(network, (5,)):
         pass
+
+
+class InMemory:
+    """As mmpretrain's CIFAR10 holds its images: views that are not contiguous, and no paths."""
+
+    def __init__(self, images, labels):
+        self.images, self.labels = images, labels
+
+    def __len__(self):
+        return len(self.labels)
+
+    def get_data_info(self, index):
+        return {'img': self.images[index].transpose(1, 2, 0), 'gt_label': self.labels[index]}
+
+
+def test_the_fingerprint_knows_images_and_labels():
+    images = np.random.default_rng(0).integers(0, 256, (3, 3, 4, 4)).astype(np.uint8)
+    base = data_identity(InMemory(images, [0, 1, 2]))
+    assert base == data_identity(InMemory(images.copy(), [0, 1, 2]))
+    assert base != data_identity(InMemory(images, [0, 1, 1]))
+    images = images.copy()
+    images[2, 0, 0, 0] ^= 1
+    assert base != data_identity(InMemory(images, [0, 1, 2]))
 
 
 def test_damaged_and_foreign_files_are_refused(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import mmengine
 import mmpretrain
+import numpy as np
 import torch
 from mmengine.dataset import default_collate
 from mmengine.dist import barrier, get_dist_info
@@ -125,13 +126,18 @@ def weights_hash(module: nn.Module) -> str:
 
 
 def data_identity(dataset) -> dict:
-    """How many images, and a SHA-256 of their names, sizes in bytes and labels."""
+    """How many images, and a SHA-256 of their names, labels and sizes in bytes.
+
+    Images that a dataset holds in memory are hashed whole.
+    """
     digest = hashlib.sha256()
     for i in range(len(dataset)):
         info = dataset.get_data_info(i)
-        path = info.get('img_path')
-        size = Path(path).stat().st_size if path else hashlib.sha256(info['img']).hexdigest()
-        digest.update(f'{_name(dataset, i)}\t{size}\t{info.get("gt_label")}\n'.encode())
+        if path := info.get('img_path'):
+            content = Path(path).stat().st_size
+        else:
+            content = hashlib.sha256(np.ascontiguousarray(info['img'])).hexdigest()
+        digest.update(f'{_name(dataset, i)}\t{content}\t{info.get("gt_label")}\n'.encode())
     return {'images': len(dataset), 'data': digest.hexdigest()}
 
 

@@ -104,21 +104,25 @@ def weighted_vote(similarity: Tensor, labels: Tensor, num_classes: int, temperat
 def _panel(train, test, start: int, k: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The neighbours of the panel of queries at ``start``, by one pass over the training set."""
     queries = _load(test, slice(start, start + PANEL), device)
-    units = _unit(queries, start, 'test')
-    pool = _Pool(queries, train, k)
+    pools = [
+        _Pool(part, unit, train, k)
+        for part, unit in zip(
+            queries.split(TILE_QUERIES), _unit(queries, start, 'test').split(TILE_QUERIES)
+        )
+    ]
     tile = max(TILE_TRAIN, k)  # so that the first tile fills all k places
-    buffer = units.new_empty(min(len(units), TILE_QUERIES) * min(len(train), tile))
+    buffer = pools[0].units.new_empty(len(pools[0].units) * min(len(train), tile))
     for left in range(0, len(train), tile):
         samples = _unit(_load(train, slice(left, left + tile), device), left, 'training')
-        for low in range(0, len(units), TILE_QUERIES):
-            part = slice(low, min(low + TILE_QUERIES, len(units)))
-            product = buffer[: (part.stop - low) * len(samples)].view(-1, len(samples))
-            torch.mm(units[part], samples.T, out=product)  # (q, n)
+        for pool in pools:
+            product = buffer[: len(pool.units) * len(samples)].view(-1, len(samples))
+            torch.mm(pool.units, samples.T, out=product)  # (q, n)
             if left == 0:
-                pool.floor[part] = product.topk(k, dim=1).values[:, -1] - 2 * pool.error
-            row, column = _at_least(product, pool.floor[part])
-            pool.add(row + low, product[row, column], column + left)
-    return pool.best()
+                pool.floor = product.topk(k, dim=1).values[:, -1] - 2 * pool.error
+            row, column = _at_least(product, pool.floor)
+            pool.add(row, product[row, column], column + left)
+    values, indices = zip(*(pool.best() for pool in pools))
+    return torch.cat(values), torch.cat(indices)
 
 
 def _load(matrix, rows: slice | Tensor, device: torch.device) -> Tensor:
@@ -158,7 +162,8 @@ def _cosine(a: Tensor, b: Tensor) -> Tensor:
 
 def _at_least(product: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
     """Row and column of the entries not below the floor (q,) of their row, in order."""
-    product = torch.nn.functional.pad(product, (0, -product.shape[1] % BLOCK), value=-torch.inf)
+    if missing := -product.shape[1] % BLOCK:  # the last tile
+        product = torch.nn.functional.pad(product, (0, missing), value=-torch.inf)
     blocks = product.view(len(product), -1, BLOCK)  # (q, n / BLOCK, BLOCK)
     row, block = (blocks.amax(2) >= floor[:, None]).nonzero(as_tuple=True)
     some = blocks.flatten(0, 1).index_select(0, row * blocks.shape[1] + block)
@@ -173,15 +178,15 @@ class _Pool:
     (k-th best value - error), so a value below (k-th best value - 2 error), the floor, is out.
     """
 
-    def __init__(self, queries: Tensor, train, k: int) -> None:
+    def __init__(self, queries: Tensor, units: Tensor, train, k: int) -> None:
         (count, dim), device = queries.shape, queries.device
-        self.queries, self.train, self.k = queries, train, k
+        self.queries, self.units, self.train, self.k = queries, units, train, k
         # rounding of both norms, of the unit vectors and the floor, then of dim multiply-adds
         self.error = 2 * (dim + 8) * ROUND_OFF[torch.get_float32_matmul_precision()]
         self.value = torch.full((count, 2 * k + SLACK), -torch.inf, device=device)
         self.index = torch.zeros_like(self.value, dtype=torch.int64)
         self.size = torch.zeros(count, dtype=torch.int64, device=device)
-        self.floor = self.value[:, 0].clone()
+        self.floor = self.value.new_full((count,), -torch.inf)
 
     def add(self, row: Tensor, value: Tensor, index: Tensor) -> None:
         """Add entries sorted by row; a row whose places run out is shrunk."""

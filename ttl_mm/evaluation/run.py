@@ -63,7 +63,7 @@ def evaluate(
     print(table(figures))
     folder.mkdir(parents=True, exist_ok=True)
     write_json(figures, folder / 'figures.json')
-    written = ['figures.json', *_draw(train, test, predictions, folder, tsne, confusion)]
+    written = ['figures.json', *_draw(test, predictions, folder, tsne, confusion)]
     print(f'{", ".join(written)} in {folder}')
     return figures
 
@@ -158,7 +158,9 @@ class Progress:
             print(line, file=sys.stderr)
 
 
-def _draw(train: Features, test: Features, predictions, folder, tsne, confusion) -> list[str]:
+def _draw(
+    test: Features, predictions: dict, folder: Path, tsne: bool, confusion: bool
+) -> list[str]:
     from ttl_mm.evaluation.pictures import draw_confusion, draw_tsne
 
     written = []
