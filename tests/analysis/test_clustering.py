@@ -8,6 +8,7 @@ import torch
 from ttl_mm.analysis import (
     RankExplorer,
     class_divergence,
+    effective_rank,
     false_negative_frequency,
     false_negatives_by_rank,
     overclustering_risk,
@@ -160,6 +161,13 @@ def test_explorer_counts_the_events_of_its_batches(generator):
     omega, b = sum(e.omega for e in events), sum(e.b for e in events)
     assert 0 < omega < b < 40
     assert explorer.frequency((2, 3)) == pytest.approx((omega / 40, omega / b))
+
+
+def test_numpy_arrays_are_features_too(features):
+    array, labels = features.numpy(), LABELS.numpy()
+    assert class_divergence(array, labels) == class_divergence(features, LABELS)
+    assert effective_rank(array) == effective_rank(features)
+    assert false_negative_frequency(array, array, labels, (1, 1)) == (True, True)
 
 
 def test_explorer_refuses_batches_of_several_sizes():

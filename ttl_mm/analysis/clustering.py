@@ -34,6 +34,7 @@ def class_divergence(features: Tensor, labels: Tensor, spread: str = 'within') -
     """
     if spread not in ('within', 'total'):
         raise ValueError(f"spread is 'within' or 'total', not {spread!r}")
+    features, labels = torch.as_tensor(features), torch.as_tensor(labels)
     _check_rows(labels, features)
     features = features.detach().double()
     features = features - features.mean(0)  # (N, D); keeps the differences of centres exact
@@ -59,6 +60,7 @@ def false_negatives_by_rank(query: Tensor, key: Tensor, labels: Tensor, offset: 
     Returns:
         (N, M - 1) booleans, ranks ascending in the distance -cos: column 0 is the hardest.
     """
+    query, key, labels = map(torch.as_tensor, (query, key, labels))
     _check_rows(labels, key)
     similarity = normalize(query.detach().float()) @ normalize(key.detach().float()).T  # (N, M)
     similarity.diagonal(offset).fill_(-torch.inf)

@@ -40,6 +40,7 @@ def effective_rank(features: Tensor) -> float:
 
 
 def _matrix(features: Tensor) -> Tensor:
+    features = torch.as_tensor(features)
     if features.ndim != 2 or len(features) == 0:
         raise ValueError(f'features must be a non-empty (N, D) matrix, not {tuple(features.shape)}')
     return features.detach().double()
