@@ -89,7 +89,7 @@ class CountSyncs(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def parts(depth: int, channels: int, hidden: int = 4096, out: int = 256) -> dict:
+def modules(depth: int, channels: int, hidden: int = 4096, out: int = 256) -> dict:
     """Backbone, projector and predictor that both algorithms get."""
     neck = dict(
         type='NonLinearNeck',
@@ -107,7 +107,7 @@ def parts(depth: int, channels: int, hidden: int = 4096, out: int = 256) -> dict
     )
 
 
-def build_ours(backbone: dict, neck: dict, predictor: dict) -> nn.Module:
+def build_ours(backbone: dict, neck: dict, predictor: dict, channels_last=False) -> nn.Module:
     head = dict(type='ttl_mm.TruncatedTripletHead', ranks=(2, 10), predictor=predictor)
     return MODELS.build(
         ConfigDict(
@@ -117,6 +117,7 @@ def build_ours(backbone: dict, neck: dict, predictor: dict) -> nn.Module:
             head=head,
             online_sizes=None,
             target_sizes=None,
+            channels_last=channels_last,
         )
     )
 
@@ -128,7 +129,7 @@ def build_byol(backbone: dict, neck: dict, predictor: dict) -> nn.Module:
 
 
 def bench_target(rounds: int, device: str) -> str:
-    model = build_ours(**parts(50, 2048)).to(device)
+    model = build_ours(**modules(50, 2048)).to(device)
     online = nn.Sequential(model.backbone, model.neck)
     ema = CosineEMA(online, momentum=0.01).to(device)
     ema.update_parameters(online)  # the first call copies
@@ -163,7 +164,7 @@ def optimizers(model: nn.Module) -> dict:
 
 
 def bench_lars(rounds: int, device: str) -> str:
-    contenders = optimizers(build_ours(**parts(50, 2048)).to(device))
+    contenders = optimizers(build_ours(**modules(50, 2048)).to(device))
     syncs = {}
     for name, optimizer in contenders.items():
         optimizer.step()
@@ -180,33 +181,32 @@ def bench_lars(rounds: int, device: str) -> str:
 def iterations(batch: int, size: int, device: str) -> dict:
     """One training iteration of either algorithm on the same views."""
     views = [torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8) for _ in range(2)]
-    ours, byol = build_ours(**parts(18, 512)), build_byol(**parts(18, 512))
-    wrappers = {}
-    for model, kind in ((ours, LARS), (byol, MMPretrainLARS)):
+
+    def contender(model: nn.Module, kind: type):
         model.init_weights()
         model.to(device).train()
         groups = [dict(params=[p]) for p in model.parameters() if p.requires_grad]
-        wrappers[model] = OptimWrapper(kind(groups, **OPTIMIZER))
+        wrapper = OptimWrapper(kind(groups, **OPTIMIZER))
 
-    def step(model) -> None:
-        model.train_step(dict(inputs=list(views), data_samples=[]), wrappers[model])
+        def step() -> None:
+            model.train_step(dict(inputs=list(views), data_samples=[]), wrapper)
+            if kind is LARS and wrapper.should_update():  # BYOL updates its target by itself
+                model.update_target(0.99)
 
-    def step_ours() -> None:
-        step(ours)
-        if wrappers[ours].should_update():
-            ours.update_target(0.99)
+        return step
 
-    return {'BYOL': lambda: step(byol), 'ours': step_ours}
+    return {
+        'BYOL': contender(build_byol(**modules(18, 512)), MMPretrainLARS),
+        'ours': contender(build_ours(**modules(18, 512)), LARS),
+        'ours, channels last': contender(build_ours(**modules(18, 512), channels_last=True), LARS),
+    }
 
 
 def bench_iteration(threads: int, batch: int, size: int, rounds: int, device: str) -> str:
     torch.set_num_threads(threads)
     seconds = fastest(iterations(batch, size, device), rounds, device)
-    ratio = seconds['ours'] / seconds['BYOL']
-    return (
-        f'iteration, ResNet-18, batch {batch}, {size} px, {threads} threads: '
-        f'BYOL {seconds["BYOL"]:.3f} s, ours {seconds["ours"]:.3f} s, ratio {ratio:.3f}'
-    )
+    ratios = (f'{name} {s:.3f} s ({s / seconds["BYOL"]:.3f})' for name, s in seconds.items())
+    return f'iteration, ResNet-18, {batch} x {size} px, {threads} threads: {"; ".join(ratios)}'
 
 
 def peak_bytes(run, device: str) -> int:
@@ -230,19 +230,17 @@ def peak_bytes(run, device: str) -> int:
 def bench_memory(batch: int, size: int, device: str) -> str:
     contenders = iterations(batch, size, device)
     peaks = {name: peak_bytes(run, device) for name, run in contenders.items()}
-    matrix = 4 * batch * batch
-    over = (peaks['ours'] - peaks['BYOL']) / matrix
-    return (
-        f'peak memory, batch {batch}, {size} px: BYOL {peaks["BYOL"] / 1e6:.2f} MB, '
-        f'ours {peaks["ours"] / 1e6:.2f} MB, difference {over:+.1f} N x N matrices'
-    )
+    megabytes = (f'{name} {peak / 1e6:.3f} MB' for name, peak in peaks.items())
+    return f'peak memory, {batch} x {size} px: {"; ".join(megabytes)}'
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('parts', nargs='*', help='head, target, lars, iteration, memory; or all')
     parser.add_argument('--rounds', type=int, default=12)
     parser.add_argument('--batch', type=int, default=64)
     parser.add_argument('--size', type=int, default=64)
+    parser.add_argument('--threads', type=int, nargs='+', default=[1, 2], help='of an iteration')
     parser.add_argument('--device', default='cpu')
     args = parser.parse_args()
 
@@ -251,13 +249,18 @@ def main() -> None:
     MessageHub.get_instance('bench').update_info('max_iters', 10_000)
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    for rows in (104, 196):
-        print(bench_head(rows, args.rounds, args.device))
-    print(bench_target(args.rounds, args.device))
-    print(bench_lars(args.rounds, args.device))
-    for threads in (1, 2):
-        print(bench_iteration(threads, args.batch, args.size, args.rounds, args.device))
-    print(bench_memory(args.batch, args.size, args.device))
+    parts = {
+        'head': lambda: [bench_head(rows, 10 * args.rounds, args.device) for rows in (104, 196)],
+        'target': lambda: [bench_target(args.rounds, args.device)],
+        'lars': lambda: [bench_lars(args.rounds, args.device)],
+        'iteration': lambda: [
+            bench_iteration(threads, args.batch, args.size, args.rounds, args.device)
+            for threads in args.threads
+        ],
+        'memory': lambda: [bench_memory(args.batch, args.size, args.device)],
+    }
+    for name in args.parts or parts:
+        print(*parts[name](), sep='\n', flush=True)
 
 
 if __name__ == '__main__':

@@ -50,7 +50,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
             two large views are resized, in pixels; None switches it off. Small crops stay.
         target_sizes: the same for the target network.
         channels_last: keep images and the weights of convolutions in that memory format, which is
-            faster on CPUs and under mixed precision.
+            faster on CPUs and under mixed precision and takes a little more memory.
         pretrained: a checkpoint to start from.
         data_preprocessor: config; mmpretrain's SelfSupDataPreprocessor by default.
         init_cfg: initialisation of the whole model.
@@ -64,7 +64,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         base_momentum: float = 0.99,
         online_sizes: SizeRange | None = (96, 224),
         target_sizes: SizeRange | None = (128, 224),
-        channels_last: bool = True,
+        channels_last: bool = False,
         pretrained: str | None = None,
         data_preprocessor: dict | None = None,
         init_cfg: dict | list | None = None,

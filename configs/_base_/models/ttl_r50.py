@@ -8,6 +8,7 @@ model = dict(
     base_momentum=0.99,
     online_sizes=(96, 224),
     target_sizes=(128, 224),
+    channels_last=True,
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',
         mean=(123.675, 116.28, 103.53),
