@@ -54,6 +54,7 @@ def _list(args) -> int:
         print(f'{entry.name}  ({size}, {"here" if state == "ok" else state})')
         print(f'    {entry.about}')
         print(f'    {entry.kind}: {KINDS[entry.kind]}; licence: {entry.licence}')
+        print(f'    images: {entry.images}')
         if entry.sha256 is None:
             print('    no published hash: needs --allow-unhashed, is pinned at the first fetch')
         for result in entry.results:

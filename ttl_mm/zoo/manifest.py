@@ -44,6 +44,7 @@ class Entry:
     licence: str
     about: str
     backbone: dict[str, Any]
+    images: str = 'ImageNet mean and std, RGB'  # how they are to be normalised
     config: str | None = None
     results: tuple[dict[str, Any], ...] = ()
     redirect_hosts: tuple[str, ...] = ()

@@ -31,7 +31,8 @@ def get_model(
         overrides: Options of the backbone, such as ``out_indices=(0, 1, 2, 3)``.
 
     Returns:
-        The model: it maps normalised images (N, 3, H, W) to a tuple of feature maps.
+        The model: it maps images (N, 3, H, W), normalised as ``ttl zoo list`` says, to a tuple of
+        feature maps.
     """
     from ttl_mm.registry import MODELS
 

@@ -1,0 +1,61 @@
+"""The entry that ships: its file is whole, and its figures come out again."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import ttl_mm
+from ttl_mm.cli import main
+from ttl_mm.datasets.digits import Digits
+from ttl_mm.errors import UserError
+from ttl_mm.zoo.cache import fetch
+from ttl_mm.zoo.manifest import find_entry
+from ttl_mm.zoo.measure import measure
+
+ROOT = Path(__file__).parents[2]
+NAME = 'ttl_r18_digits'
+
+
+@pytest.fixture
+def entry(monkeypatch, tmp_path):
+    monkeypatch.setenv('TTL_ZOO_OFFLINE', '1')
+    monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path))
+    return find_entry(NAME)
+
+
+def test_measured_figures_are_reproduced(entry):
+    """To one test image, since ties may fall differently on another processor."""
+    found = measure(fetch(entry), ROOT / entry.config)
+    one_image = 100 / len(Digits(split='test'))
+    assert found.keys() == {result['metric'] for result in entry.results}
+    for result in entry.results:
+        assert found[result['metric']] == pytest.approx(result['value'], abs=one_image + 0.01)
+
+
+def test_command(entry, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert main(['zoo', 'measure', NAME]) == 0
+    printed = dict(line.rsplit(' ', 1) for line in capsys.readouterr().out.splitlines())
+    assert printed.keys() == {result['metric'] for result in entry.results}
+    monkeypatch.chdir('/')
+    assert main(['zoo', 'measure', NAME]) == 2
+
+
+def test_ships_small_and_is_used_in_place(entry, tmp_path):
+    path = fetch(entry)
+    assert path == entry.shipped
+    assert path.stat().st_size < 2_000_000
+    assert not any(tmp_path.iterdir())
+
+
+def test_get_model_computes_features(entry):
+    model = ttl_mm.get_model(NAME)
+    with torch.no_grad():
+        assert model(torch.zeros(2, 3, 16, 16))[-1].shape == (2, 128, 2, 2)
+
+
+def test_recipe_without_a_probe_is_named(entry):
+    recipe = ROOT / 'configs' / '_base_' / 'schedules' / 'lars_200e.py'
+    with pytest.raises(UserError, match=r'has no default_hooks\.probe'):
+        measure(fetch(entry), recipe)
