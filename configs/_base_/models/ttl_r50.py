@@ -2,6 +2,16 @@
 # lines (*), and its BYOL recipe in the bias of the last layers.
 batch_norm = dict(type='Constant', layer=['_BatchNorm'], val=1, bias=0)
 norm_cfg = dict(type='SyncBN')
+mlp = dict(
+    type='NonLinearNeck',
+    hid_channels=4096,
+    out_channels=256,
+    num_layers=2,
+    with_bias=True,
+    with_last_bias=True,  # *
+    with_last_bn=False,
+    norm_cfg=norm_cfg,
+)
 
 model = dict(
     type='ttl_mm.TTLAlgorithm',
@@ -26,16 +36,9 @@ model = dict(
         ],
     ),
     neck=dict(
-        type='NonLinearNeck',
+        mlp,
         in_channels=2048,
-        hid_channels=4096,
-        out_channels=256,
-        num_layers=2,
-        with_bias=True,
-        with_last_bias=True,  # *
-        with_last_bn=False,
         with_avg_pool=True,
-        norm_cfg=norm_cfg,
         init_cfg=[
             dict(type='Kaiming', layer=['Linear'], mode='fan_in', nonlinearity='relu'),  # *
             batch_norm,
@@ -44,16 +47,9 @@ model = dict(
     head=dict(
         type='ttl_mm.TruncatedTripletHead',
         predictor=dict(
-            type='NonLinearNeck',
+            mlp,
             in_channels=256,
-            hid_channels=4096,
-            out_channels=256,
-            num_layers=2,
-            with_bias=True,
-            with_last_bias=True,  # *
-            with_last_bn=False,
             with_avg_pool=False,
-            norm_cfg=norm_cfg,
             init_cfg=[dict(type='Normal', layer=['Linear'], std=0.01), batch_norm],  # *
         ),
     ),
