@@ -7,7 +7,7 @@ default_hooks = dict(
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),
-    checkpoint=dict(type='ttl_mm.CheckpointHook', interval=10, max_keep_ckpts=3),
+    checkpoint=dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=3),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     gauges=dict(type='ttl_mm.GaugeHook'),
 )

@@ -103,6 +103,23 @@ def test_a_checkpoint_of_other_shapes(tmp_path, images):
     assert 'neck.weight (9, 9) instead of (6, 8)' in sentence
 
 
+@pytest.mark.parametrize('prefix', ['', ", prefix='old'"])
+def test_initial_weights_that_do_not_fit(tmp_path, images, prefix):
+    """Mmengine would go on with random weights."""
+    torch.save({'state_dict': {'old.neck.weight': torch.ones(9, 9)}}, tmp_path / 'other.pth')
+    init = f"dict(type='Pretrained', checkpoint='{tmp_path / 'other.pth'}'{prefix})"
+    sentence = refusal(tmp_path, images, more=f'\nmodel.update(init_cfg={init})\n')
+    assert '0 of the 1 tensors' in sentence
+
+
+def test_initial_weights_that_fit(tmp_path, images):
+    state = {'old.neck.weight': torch.ones(6, 8), 'old.neck.bias': torch.ones(6)}
+    torch.save({'state_dict': state}, tmp_path / 'other.pth')
+    init = f"dict(type='Pretrained', checkpoint='{tmp_path / 'other.pth'}', prefix='old')"
+    config = write_config(tmp_path / 'config.py', images, more=f'\nmodel.update(init_cfg={init})\n')
+    assert run(config, tmp_path / 'work') == [0]
+
+
 def test_a_work_dir_in_use(tmp_path, images):
     config = write_config(tmp_path / 'config.py', images)
     assert run(config, tmp_path / 'work') == [0]

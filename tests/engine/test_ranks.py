@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.engine.toy_run import curve, log_file, make_images, run, start, wait, write_config
-from ttl_mm.engine.exit_codes import STALLED
+from ttl_mm.engine.exit_codes import PREEMPTED, STALLED
 
 LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
 
@@ -63,3 +63,13 @@ def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, images, stopped):
     log = log_file(work, rank=1 - stopped).read_text()
     # rank 0 keeps the store of a job that no launcher started
     assert ('rank 1 does not answer' if stopped else 'who keeps it: rank 0') in log
+
+
+def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, images):
+    stop = "\ncustom_hooks = [dict(type='SignalHook', at=7)]\n"
+    config = write_config(tmp_path / 'config.py', images, more=stop)
+    work = tmp_path / 'work'
+    assert run(config, work, ranks=2) == [PREEMPTED, PREEMPTED]
+    assert run(write_config(tmp_path / 'config.py', images), work) == [0]
+
+    assert 'world size 2 -> 1, iterations per epoch 5 -> 11' in log_file(work).read_text()

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 
 from ttl_mm.engine.train_state import bare
 from ttl_mm.errors import UserError
-from ttl_mm.zoo.read import read_checkpoint
 
 MIN_COVERAGE = 0.9
 
@@ -17,22 +17,34 @@ def load_weights(runner, filename: str) -> dict:
     Raises:
         UserError: Less than 90 % of the file's tensors, and of the model's, match.
     """
-    checkpoint = read_checkpoint(filename)
+    checkpoint = CheckpointLoader.load_checkpoint(filename, 'cpu')
     runner.call_hook('after_load_checkpoint', checkpoint=checkpoint)
+    state, model = weights_in(checkpoint), bare(runner.model)
+    runner.logger.info(check_coverage(model.state_dict(), state, filename))
+    fitting, _ = compare(model.state_dict(), state)
+    model.load_state_dict({name: state[name] for name in fitting}, strict=False)
+    return checkpoint
+
+
+def weights_in(checkpoint: Mapping) -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name."""
     state = checkpoint.get('state_dict', checkpoint)
-    state = {name.removeprefix('module.'): value for name, value in state.items()}
-    model = bare(runner.model)
-    fitting, problems = compare(model.state_dict(), state)
-    coverage = max(len(fitting) / max(1, len(state)), len(fitting) / len(model.state_dict()))
+    return {name.removeprefix('module.'): value for name, value in state.items()}
+
+
+def check_coverage(
+    expected: Mapping[str, Tensor], given: Mapping[str, Tensor], filename: str
+) -> str:
+    """One sentence on how well a file fits; a :class:`UserError` if it does not."""
+    fitting, problems = compare(expected, given)
+    coverage = max(len(fitting) / max(1, len(given)), len(fitting) / max(1, len(expected)))
     summary = (
-        f'{len(fitting)} of the {len(state)} tensors in {filename} fit into the model, which has '
-        f'{len(model.state_dict())}'
+        f'{len(fitting)} of the {len(given)} tensors in {filename} fit into the model, which has '
+        f'{len(expected)}'
     )
     if coverage < MIN_COVERAGE:
         raise UserError(f'{summary}; {problems}. Give a checkpoint of this model.')
-    model.load_state_dict({name: state[name] for name in fitting}, strict=False)
-    runner.logger.info(summary + (f'; {problems}' if problems else ''))
-    return checkpoint
+    return summary + (f'; {problems}' if problems else '')
 
 
 def load_whole(model: nn.Module, state: Mapping[str, Tensor], filename: str) -> None:

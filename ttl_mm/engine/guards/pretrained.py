@@ -1,0 +1,33 @@
+"""Weights that a config asks for must arrive; mmengine goes on in silence where none fits."""
+
+from collections.abc import Iterator
+
+from mmengine.runner import CheckpointLoader
+from torch import nn
+
+from ttl_mm.engine.load_weights import check_coverage, weights_in
+from ttl_mm.engine.train_state import bare
+
+
+def check(runner) -> None:
+    """Compare every ``init_cfg=dict(type='Pretrained', ...)`` with the file it names."""
+    for name, module, init in wanted(bare(runner.model)):
+        checkpoint = CheckpointLoader.load_checkpoint(init['checkpoint'], 'cpu')
+        prefix = init.get('prefix', '').rstrip('.')
+        prefix += '.' if prefix else ''
+        state = {
+            key.removeprefix(prefix): value
+            for key, value in weights_in(checkpoint).items()
+            if key.startswith(prefix)
+        }
+        where = f'{init["checkpoint"]} (for {name or "the model"})'
+        runner.logger.info(check_coverage(module.state_dict(), state, where))
+
+
+def wanted(model: nn.Module) -> Iterator[tuple[str, nn.Module, dict]]:
+    """The modules that are to be loaded from a file."""
+    for name, module in model.named_modules():
+        inits = getattr(module, 'init_cfg', None) or []
+        for init in [inits] if isinstance(inits, dict) else inits:
+            if init.get('type') == 'Pretrained' and init.get('checkpoint'):
+                yield name, module, init
