@@ -138,3 +138,11 @@ def test_the_disk_fills_up_during_a_run(tmp_path, images):
 def test_impossible_settings(settings):
     with pytest.raises(UserError):
         CheckpointHook(**settings)
+
+
+def test_a_stock_hook_keeps_all_as_mmengine_does(tmp_path, images):
+    checkpoint = "dict(type='CheckpointHook', interval=1)"
+    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint)
+    assert run(config, tmp_path / 'work') == [0]
+    assert names(tmp_path / 'work') == [f'epoch_{i}.pth' for i in (1, 2, 3, 4)]
+    assert read_seal(tmp_path / 'work' / 'epoch_2.pth').iteration == 10

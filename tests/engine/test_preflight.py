@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.engine.toy_run import EPOCHS, log_file, make_images, run, write_config
+from tests.engine.toy_run import EPOCHS, ITERATIONS, curve, log_file, make_images, run, write_config
 from ttl_mm.engine.checkpoint_file import write_checkpoint
 from ttl_mm.engine.exit_codes import PREEMPTED, USER_ERROR
 
@@ -161,3 +161,13 @@ def test_what_no_longer_matches_is_said_on_resume(tmp_path, images):
     # 8 of 20 iterations were 1.6 epochs, which are now 4 of 12 (rounded down to whole batches)
     lines = (tmp_path / 'work' / 'curve_0.txt').read_text().splitlines()
     assert [int(line.split()[0]) for line in lines] == [*range(1, 9), *range(5, 13)]
+
+
+def test_a_run_that_counts_iterations_goes_on_counting(tmp_path, images):
+    stop = "\ncustom_hooks = [dict(type='SignalHook', at=8)]\n"
+    config = write_config(tmp_path / 'config.py', images, ITERATIONS, more=stop)
+    assert run(config, tmp_path / 'work') == [PREEMPTED]
+    config = write_config(tmp_path / 'config.py', images, ITERATIONS)
+    config.write_text(config.read_text().replace('batch_size=4', 'batch_size=7'))
+    assert run(config, tmp_path / 'work') == [0]
+    assert list(curve(tmp_path / 'work')) == list(range(1, 21))

@@ -63,7 +63,7 @@ class _Exact:
         """Validate, unless it was done here already; the random generators do not notice."""
         if self.runner.val_loop is None or position < self.val_begin or self.validated == position:
             return
-        total = self._max_epochs if self._counts_epochs else self._max_iters
+        total = self._max_epochs if self.counts_epochs else self._max_iters
         if position % self.val_interval and position != total:
             return
         before = get_rng_state()
@@ -76,7 +76,7 @@ class _Exact:
 class EpochLoop(_Exact, EpochBasedTrainLoop):
     """mmengine's epoch loop; a checkpoint from the middle of an epoch continues there."""
 
-    _counts_epochs = True
+    counts_epochs = True
 
     def run(self):
         """Train up to ``max_epochs``."""
@@ -107,7 +107,7 @@ class EpochLoop(_Exact, EpochBasedTrainLoop):
 class IterLoop(_Exact, IterBasedTrainLoop):
     """mmengine's iteration loop; it seeks to its place instead of reading up to it."""
 
-    _counts_epochs = False
+    counts_epochs = False
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)

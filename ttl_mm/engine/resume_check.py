@@ -45,12 +45,9 @@ def _edits(old: Any, new: Any, key: str) -> Iterator[tuple[str, Any, Any]]:
         yield key, old, new
 
 
-def position(
-    meta: Mapping[str, int], before: Mapping[str, int], now: Mapping[str, int]
-) -> tuple[int, int]:
-    """Whole epochs and iterations done, in epochs of the length they have now."""
-    epoch, iteration = meta['epoch'], meta['iter']
+def in_epochs_of_now(
+    epoch: int, iteration: int, before: Mapping[str, int], now: Mapping[str, int]
+) -> int:
+    """The iteration at the same share of an epoch, where epochs have another length now."""
     old, new = before['iterations per epoch'], now['iterations per epoch']
-    if old == new:
-        return epoch, iteration
-    return epoch, epoch * new + (iteration - epoch * old) * new // old
+    return epoch * new + (iteration - epoch * old) * new // old

@@ -17,7 +17,7 @@ from ttl_mm.engine.checkpoint_file import newest_valid, read_sealed, sealed_file
 from ttl_mm.engine.control_group import from_first, make_control_group
 from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.load_weights import load_weights, load_whole
-from ttl_mm.engine.resume_check import differences, position
+from ttl_mm.engine.resume_check import differences, in_epochs_of_now
 from ttl_mm.engine.safe_loading import use_safe_loading
 from ttl_mm.engine.train_state import bare, restore, settings
 from ttl_mm.errors import UserError
@@ -179,7 +179,9 @@ class Runner(mmengine.runner.Runner):
             self.logger.warning(difference)
         rank, world_size = get_dist_info()
         rng = own['ranks'][rank]['rng'] if world_size == len(own['ranks']) else None
-        epoch, iteration = position(checkpoint['meta'], own['settings'], now)
+        epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
+        if self.train_loop.counts_epochs:
+            iteration = in_epochs_of_now(epoch, iteration, own['settings'], now)
         self.train_loop.resume_at(epoch, iteration, own['validated'], rng)
         if own['ranks'][0]['gradients']:
             self.logger.addFilter(_says_not_lost)
@@ -193,11 +195,10 @@ def _says_not_lost(record: logging.LogRecord) -> bool:
 
 
 def _merge_hook(default: dict, given: dict) -> dict:
-    """Settings of the config over our defaults, if the type is left open or is mmengine's."""
-    kind = given.get('type', default.get('type'))
-    name = getattr(kind, '__name__', kind)
+    """Settings of the config over our defaults if it leaves the type open; our checkpoints."""
+    name = getattr(given.get('type'), '__name__', given.get('type'))
     if name in ('CheckpointHook', 'mmengine.CheckpointHook'):
-        return {**default, **given, 'type': 'ttl_mm.CheckpointHook'}
+        return {**given, 'type': 'ttl_mm.CheckpointHook'}  # keeps all files unless told otherwise
     if 'type' not in given:
         return {**default, **given}
     return dict(given)
