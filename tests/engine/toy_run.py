@@ -161,6 +161,7 @@ def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
         sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
         os.dup2(sys.stdout.fileno(), 1)
         os.dup2(sys.stdout.fileno(), 2)
+        os.environ['XDG_CACHE_HOME'] = str(work_dir.parent / 'cache')  # of the folder scans
         if ranks > 1:
             os.environ.update(
                 RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
