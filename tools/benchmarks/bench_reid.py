@@ -22,6 +22,7 @@ from ttl_mm.datasets.name_list import NameList, write_name_list
 from ttl_mm.datasets.reid_names import train_identities
 from ttl_mm.datasets.reid_synthetic import draw_person
 from ttl_mm.evaluation import evaluate_retrieval
+from ttl_mm.evaluation.retrieval import SCORE_BYTES
 
 GB = 1e9
 
@@ -170,7 +171,9 @@ def make_features(path: Path, queries: int, gallery: int, dim: int):
     return query, np.load(path, mmap_mode='r'), ids
 
 
-def bench_retrieval(folder: Path, queries: int, gallery: int, dim: int, rounds: int) -> None:
+def bench_retrieval(
+    folder: Path, queries: int, gallery: int, dim: int, rounds: int, score_bytes: int
+) -> None:
     path = folder / 'features.npy'
     query, features, ids = make_features(path, queries, gallery, dim)
     size = features.nbytes / GB
@@ -183,7 +186,8 @@ def bench_retrieval(folder: Path, queries: int, gallery: int, dim: int, rounds: 
         torch.mm(torch.from_numpy(query), mapped.T, out=buffer)
 
     def retrieve() -> dict:
-        return evaluate_retrieval(query, np.arange(queries), two, features, ids, one)
+        ours = query, np.arange(queries), two
+        return evaluate_retrieval(*ours, features, ids, one, score_bytes=score_bytes)
 
     times: dict[str, list[tuple[float, float]]] = {'product': [], 'retrieval': []}
     for _ in range(rounds):
@@ -213,6 +217,7 @@ def main() -> None:
     parser.add_argument('--gallery', type=int, default=480_000)
     parser.add_argument('--dim', type=int, default=2_048)
     parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--score-bytes', type=int, default=SCORE_BYTES, help='memory for scores')
     args = parser.parse_args()
     print(f'{torch.get_num_threads()} threads, torch {torch.__version__}, {sys.platform}')
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
@@ -221,7 +226,8 @@ def main() -> None:
         if 'sampler' in args.what:
             bench_sampler(args.names)
         if 'retrieval' in args.what:
-            bench_retrieval(Path(folder), args.queries, args.gallery, args.dim, args.rounds)
+            sizes = args.queries, args.gallery, args.dim
+            bench_retrieval(Path(folder), *sizes, args.rounds, args.score_bytes)
 
 
 if __name__ == '__main__':

@@ -17,7 +17,7 @@ from ttl_mm.datasets.reid_names import JUNK
 from ttl_mm.errors import UserError
 
 RANKS = (1, 5, 10)
-SCORE_BYTES = 3 << 28  # 768 MB of scores at once
+SCORE_BYTES = 960_000_000  # half of SYSU-30k's scores: two passes over the gallery, below 1 GB
 CHUNK_ROWS = 16384  # gallery rows converted, or moved to the device, at once
 
 
