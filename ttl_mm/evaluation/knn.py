@@ -8,7 +8,7 @@ a neighbour is exp(similarity / temperature). Ties follow one rule:
 * among labels with equal votes the smallest wins.
 
 How it is fast. The product of a tile of queries and a tile of training samples runs in float32
-and stays in the cache. Of each block of 64 products only the maximum is looked at: a block whose
+into one buffer. Of each block of 64 products only the maximum is looked at: a block whose
 maximum is below the query's k-th best product by more than the float32 error holds no neighbour.
 What remains goes into a small pool per query, of which the last few are decided in float64. So the
 result does not depend on tile sizes or threads, and costs little more than the matrix product.
@@ -23,7 +23,7 @@ from torch import Tensor
 from ttl_mm.errors import UserError
 
 PANEL = 16384  # queries that share one pass over the training set
-TILE_QUERIES, TILE_TRAIN, BLOCK = 1024, 4096, 64
+TILE_QUERIES, TILE_TRAIN, BLOCK = 8192, 4096, 64  # large: few hand-overs between threads
 SLACK = 256  # places of a pool beyond 2 k
 PAIR_VALUES = 1 << 13  # doubles at a time where pairs are decided: small arrays stay in the cache
 VOTES = 1 << 23  # (query, class) sums at a time
