@@ -26,18 +26,22 @@ EVERY_STEP = "dict(type='ttl_mm.CheckpointHook', interval=1, by_epoch=False, max
 DIE = signal.SIGKILL
 
 
-def die_at(module, name: str, call: int, after: bool = False):
-    """A function that makes the process kill itself at the n-th call of ``module.name``."""
+def die_at(module, name: str, call: int, after: bool = False, counts=lambda *args: True):
+    """A function that makes the process kill itself at the n-th call of ``module.name``.
+
+    Calls for whose arguments ``counts`` is false are not counted.
+    """
 
     def prepare() -> None:
         original, left = getattr(module, name), [call]
 
         def dying(*args, **kwargs):
-            left[0] -= 1
-            if left[0] == 0 and not after:
+            counted = counts(*args)
+            left[0] -= counted
+            if counted and left[0] == 0 and not after:
                 os.kill(os.getpid(), DIE)
             result = original(*args, **kwargs)
-            if left[0] == 0:
+            if counted and left[0] == 0:
                 os.kill(os.getpid(), DIE)
             return result
 
@@ -63,14 +67,19 @@ def die_in_the_middle_of_writing() -> None:
     torch.save = saving
 
 
+def of_a_checkpoint(source, target) -> bool:
+    """The cached scan of the folder is put in its place by a replace too."""
+    return str(target).endswith('.pth')
+
+
 # a save calls fsync for the file and for the folder, replace once, unlink for the temporary name
 # and for the old checkpoint; the third save is the one hit, at iteration 6
 PHASES = {
     'while writing': die_in_the_middle_of_writing,
     'before the sync': die_at(os, 'fsync', 5),
     'after the sync': die_at(os, 'fsync', 5, after=True),
-    'before the replace': die_at(os, 'replace', 3),
-    'after the replace': die_at(os, 'replace', 3, after=True),
+    'before the replace': die_at(os, 'replace', 3, counts=of_a_checkpoint),
+    'after the replace': die_at(os, 'replace', 3, after=True, counts=of_a_checkpoint),
     'before the folder is synced': die_at(os, 'fsync', 6),
     'before the old one is deleted': die_at(checkpoint_hook, 'sealed_files', 3),
 }
