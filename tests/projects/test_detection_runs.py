@@ -95,13 +95,14 @@ def small(name: str, data: Path, checkpoint: Path, monkeypatch) -> tuple[str, di
     return str(CONFIGS / f'{name}.py'), options
 
 
-def logged(work_dir: Path, key: str) -> list[float]:
+def logged(work_dir: Path, key: str) -> list[int]:
+    """The iterations at which ``key`` was logged."""
     lines = [
         json.loads(line)
         for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
         for line in path.read_text().splitlines()
     ]
-    return [line[key] for line in lines if key in line]
+    return [line['step'] for line in lines if key in line]
 
 
 def test_coco_train_save_resume_test(data, checkpoint, tmp_path, monkeypatch) -> None:
@@ -110,7 +111,8 @@ def test_coco_train_save_resume_test(data, checkpoint, tmp_path, monkeypatch) ->
     work_dir = str(tmp_path)
     launch.train(config, work_dir, cfg_options=options)
     launch.train(config, work_dir, 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
-    assert len(logged(tmp_path, 'loss_mask')) == 3  # none repeated, none left out
+    assert logged(tmp_path, 'loss_mask') == [1, 2, 3]  # none repeated, none left out
+    assert logged(tmp_path, 'coco/bbox_mAP') == [2, 3]
 
     figures = launch.evaluate(config, str(tmp_path / 'iter_3.pth'), work_dir, cfg_options=options)
     wanted = {f'coco/{kind}_mAP{t}' for kind in ('bbox', 'segm') for t in ('', '_50', '_75')}
@@ -140,7 +142,7 @@ def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch) -> None:
     assert f'res5: 25 of 25 tensors are those of {checkpoint}' in printed
 
     launch.train(config, str(tmp_path), 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
-    assert len(logged(tmp_path, 'loss_rpn_cls')) == 3
+    assert logged(tmp_path, 'loss_rpn_cls') == [1, 2, 3]
 
     printed = script('test.sh', config, str(tmp_path / 'iter_3.pth'), *pairs)
     for figure in ('AP', 'AP50', 'AP75', 'coco101_AP', 'coco101_AP50', 'coco101_AP75'):

@@ -32,6 +32,7 @@ sgd = dict(
 )
 
 hooks = dict(
+    logger=dict(log_metric_by_epoch=False),  # figures of validation by iteration
     precise_bn=dict(type='ttl_mm.PreciseBNHook', iterations=200),
     render=dict(type='ttl_mm.RenderPredictionsHook', images=8, score=0.3),
 )
