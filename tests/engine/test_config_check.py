@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from mmengine.config import Config
@@ -12,6 +13,13 @@ optim_wrapper = dict(optimizer=dict(type='SGD', lr=lr))
 param_scheduler = [dict(type='LinearLR', end=5)]
 train_cfg = dict(max_epochs=2)
 """
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted(
+    path
+    for folder in (ROOT / 'configs', *ROOT.glob('projects/*/configs'))
+    for path in folder.rglob('*.py')
+    if '_base_' not in path.parts
+)
 
 
 @pytest.fixture
@@ -65,6 +73,16 @@ def test_a_name_that_only_a_base_has_used_is_an_error(config):
     child.write_text("_base_ = 'config.py'\nlr = 0.5\n")
     with pytest.raises(UserError, match="nothing reads 'lr'"):
         read_config(child)
+
+
+@pytest.mark.parametrize('path', RECIPES, ids=lambda path: path.stem)
+def test_the_copy_in_a_work_dir_is_the_same_config(path, tmp_path):
+    original, copy = read_config(path), tmp_path / path.name
+    original.dump(copy)
+    assert read_config(copy).to_dict() == original.to_dict()
+    copy.write_text(copy.read_text() + 'modle = dict()\n')
+    with pytest.raises(UserError, match=r"nothing reads 'modle'\. Did you mean 'model'"):
+        read_config(copy)
 
 
 def test_missing_file_is_a_sentence(tmp_path):

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from tests.evaluation.conftest import random_network
 from tests.evaluation.folders import make_folder
-from ttl_mm.engine import FrozenBackboneHook, Runner
+from ttl_mm.engine import FrozenBackboneHook, Runner, launch
 from ttl_mm.engine.config_check import read_config
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
@@ -79,6 +79,19 @@ def test_the_schedule_is_the_released_one(trained):
     warm_up = 1 - (1 - last / (10 * per_epoch - 1)) * (1 - 1e-4)
     cosine = 0.5 * (1 + torch.cos(torch.tensor(torch.pi * 2 / 100))).item()
     assert rates[-1] == pytest.approx(0.15 * warm_up * cosine, rel=2e-3)
+
+
+def test_the_config_in_the_work_dir_tests_and_resumes(tmp_path, checkpoint):
+    options = {'model.backbone.init_cfg.checkpoint': checkpoint, 'model.head.in_channels': 64}
+    options |= {f'model.backbone.{key}': value for key, value in NARROW.items()}
+    launch.train(str(LINEAR), str(tmp_path), cfg_options=options | {'train_cfg.max_epochs': 1})
+    copy = str(tmp_path / LINEAR.name)
+    figures = launch.evaluate(copy, str(tmp_path / 'epoch_1.pth'))
+    result = json.loads((tmp_path / 'results.json').read_text())
+    assert figures['accuracy/top1'] == pytest.approx(result['last']['accuracy/top1'], abs=1e-3)
+
+    launch.train(copy, resume='auto', cfg_options={'train_cfg.max_epochs': 2})
+    assert json.loads((tmp_path / 'results.json').read_text())['last']['epoch'] == 2
 
 
 def test_unmatched_weights_end_the_run_before_it_starts(tmp_path, checkpoint):

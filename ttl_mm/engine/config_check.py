@@ -27,6 +27,9 @@ KNOWN_KEYS = (set(signature(mmengine.runner.Runner.__init__).parameters) | _OTHE
 def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> Config:
     """Read a Python config and merge ``--cfg-options`` into it.
 
+    Names that only helped to write it (``data_type`` in ``type=data_type``, of its bases too) are
+    left out, so that the copy which a run writes into its work dir reads as well as the original.
+
     Raises:
         UserError: The file is missing or no Python file, or a key is misspelt. The message names
             the nearest key there is.
@@ -44,7 +47,10 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
     except (SyntaxError, FileNotFoundError, KeyError) as error:
         raise UserError(f'{path} cannot be read: {error}') from error
     check_own_keys(path)
+    helpers = [key for key in config if key not in KNOWN_KEYS]
     merge_options(config, options or {})
+    for key in helpers:
+        config.pop(key)
     check_no_pickles(config.to_dict())
     return config
 
@@ -62,7 +68,7 @@ def check_own_keys(path: Path) -> None:
         for target in statement.targets:
             name = target.id if isinstance(target, ast.Name) else None
             if name and name not in KNOWN_KEYS | used and not name.startswith('_'):
-                near = _nearest(name, KNOWN_KEYS)
+                near = _nearest(name, KNOWN_KEYS) or ' Delete it.'
                 raise UserError(f'{path}:{statement.lineno}: nothing reads {name!r}.{near}')
 
 

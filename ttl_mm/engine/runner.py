@@ -8,7 +8,7 @@ from typing import Any
 
 import mmengine
 import torch
-from mmengine.dist import get_dist_info, is_distributed
+from mmengine.dist import get_dist_info, is_distributed, master_only
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from torch import distributed as dist
 from torch import nn
@@ -67,6 +67,17 @@ class Runner(mmengine.runner.Runner):
         super().setup_env(env_cfg)
         make_control_group(timeout)
         self._resume_from, self._passed_over = self._choose_checkpoint()
+
+    @master_only
+    def dump_config(self) -> None:
+        """Keep the config in the work dir, by which training can go on.
+
+        A test must not replace it: its own config goes into its log folder.
+        """
+        if self.cfg.get('train_cfg'):
+            super().dump_config()
+        else:
+            self.cfg.dump(Path(self.log_dir) / Path(self.cfg.filename or 'config.py').name)
 
     def _choose_checkpoint(self) -> tuple[Path | None, list[str]]:
         """The checkpoint to resume from; rank 0 looks and tells the others."""
