@@ -12,8 +12,9 @@ import numpy as np
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.datasets.reid import ReIDLayout, find_layout
-from ttl_mm.datasets.reid_names import DISTRACTORS, JUNK, NameFault, parse_name, train_identities
+from ttl_mm.datasets.reid_names import DISTRACTORS, NameFault, parse_name, train_identities
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.retrieval import JUNK
 
 
 @dataclass

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.retrieval import JUNK
 
-JUNK = -1
 DISTRACTORS = (-1000, 0)
 EXAMPLES = '000028311_c1_1.jpg or 0002_c1s1_000451_03.jpg'
 _NAME = re.compile(r'(?P<identity>-1|\d+|0000others)_c(?P<camera>\d+)(?!\d)')

@@ -7,8 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from ttl_mm.datasets.decode import decode_image
-from ttl_mm.datasets.reid_names import JUNK
-from ttl_mm.evaluation.retrieval import find_relevance, score_rows
+from ttl_mm.evaluation.retrieval import JUNK, find_relevance, score_rows
 
 HEIGHT, WIDTH = 160, 80  # of an image
 FRAME, GAP, CAPTION = 4, 6, 14

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ttl_mm.datasets.reid_names import JUNK
 from ttl_mm.errors import UserError
 
+JUNK = -1
 RANKS = (1, 5, 10)
 SCORE_BYTES = 960_000_000  # half of SYSU-30k's scores: two passes over the gallery, below 1 GB
 CHUNK_ROWS = 16384  # gallery rows converted, or moved to the device, at once
