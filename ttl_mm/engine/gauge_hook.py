@@ -100,7 +100,7 @@ class GaugeHook(Hook):
         if not {'features', 'projections'} <= self._heard.keys():
             return
         self._features.append(pooled(self._heard['features'][0])[-1])
-        self._projections.append(self._heard['projections'][0])
+        self._projections.append(self._heard['projections'][0].flatten(1))
         if labels is None:
             return
         labels = labels.to(self._features[-1].device)

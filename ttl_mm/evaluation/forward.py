@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from mmengine.model import ImgDataPreprocessor
 from torch import Tensor, nn
 
 from ttl_mm.errors import UserError
@@ -48,6 +49,17 @@ def pooled(outputs: Tensor | Sequence[Tensor]) -> list[Tensor]:
     return [x.flatten(2).mean(2) if x.ndim > 2 else x for x in outputs]
 
 
+def images_of(preprocessor: nn.Module, batch: dict) -> Tensor:
+    """The images of a batch, (n, 3, H, W), on the model's device and normalised.
+
+    mmselfsup's preprocessors go on to make the input of their pretext task; that of their base
+    class is the image itself.
+    """
+    if isinstance(preprocessor, ImgDataPreprocessor):
+        return ImgDataPreprocessor.forward(preprocessor, batch, False)['inputs']
+    return preprocessor(batch, False)['inputs']
+
+
 def extract_batches(
     backbone: nn.Module, preprocessor: nn.Module, batches: Iterable[dict]
 ) -> Iterator[tuple[list[Tensor], Tensor]]:
@@ -59,7 +71,7 @@ def extract_batches(
         batches: ``inputs`` (n, 3, H, W) and ``data_samples``, as mmengine's default_collate makes.
     """
     for batch in batches:
-        inputs = preprocessor(batch, False)['inputs']
+        inputs = images_of(preprocessor, batch)
         count = len(inputs)
         if count == 1:  # one image would go through other kernels, which round differently
             inputs = inputs.repeat(2, 1, 1, 1)

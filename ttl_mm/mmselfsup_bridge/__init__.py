@@ -1,0 +1,26 @@
+"""The archived mmselfsup 1.0.0 beside mmpretrain and mmdet. Importing this module makes it usable.
+
+A config asks for it with ``custom_imports = dict(imports=['ttl_mm.mmselfsup_bridge'])`` and then
+says ``type='mmselfsup.RotationPred'``, or ``default_scope = 'mmselfsup'``. The truncated triplet
+method is registered there too.
+"""
+
+# ruff: noqa: E402  (what imports mmselfsup comes after the bridge)
+import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.mmselfsup_bridge.imports import import_mmselfsup
+
+import_mmselfsup()
+
+from mmselfsup.registry import MODELS
+
+from ttl_mm.mmselfsup_bridge.cluster_hook import ClusterHook
+from ttl_mm.mmselfsup_bridge.odc import ODCHook, ODCMemory
+from ttl_mm.mmselfsup_bridge.patches import PatchesWithLabels
+from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
+
+# They take mmselfsup's data preprocessor and samples as they are: it returns (views, samples) where
+# mmpretrain's returns a dict of the two, and mmengine passes either on to forward().
+for module in (TruncatedTripletHead, TTLAlgorithm):
+    MODELS.register_module(module=module, force=True)
+
+__all__ = ['ClusterHook', 'ODCHook', 'ODCMemory', 'PatchesWithLabels']

@@ -1,0 +1,60 @@
+"""k-means on any device, as pure functions. mmselfsup's needs faiss and a GPU."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ttl_mm.errors import UserError
+
+SCORES_AT_ONCE = 2**26
+
+
+def whiten(features: Tensor, dim: int | None) -> Tensor:
+    """Features (N, D) as rows of length one, after a whitening PCA to ``dim`` where given."""
+    if dim is not None and dim < features.shape[1]:
+        centred = features - features.mean(dim=0)
+        values, vectors = torch.linalg.eigh(centred.T @ centred / len(centred))  # ascending
+        scale = values[-dim:].clamp(min=1e-10).rsqrt()
+        features = centred @ (vectors[:, -dim:] * scale)
+    return F.normalize(features, dim=1)
+
+
+def kmeans(points: Tensor, k: int, seed: int = 0, iterations: int = 20) -> Tensor:
+    """Cluster numbers (N,) of points (N, D) by Lloyd's algorithm; no cluster stays empty."""
+    if k > len(points):
+        raise UserError(f'{k} clusters of {len(points)} images: lower k.')
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randperm(len(points), generator=generator)[:k].to(points.device)
+    centroids = points[start]  # (k, D)
+    for _ in range(iterations):
+        labels = fill_empty(*nearest(points, centroids), k)
+        centroids = means(points, labels, k)
+    return labels
+
+
+def nearest(points: Tensor, centroids: Tensor) -> tuple[Tensor, Tensor]:
+    """The nearest centroid of every point (N,), and the squared distance to it (N,)."""
+    labels, distances = [], []
+    for some in points.split(max(1, SCORES_AT_ONCE // len(centroids))):
+        scores = torch.addmm(centroids.square().sum(dim=1), some, centroids.T, alpha=-2)
+        least = scores.min(dim=1)
+        labels.append(least.indices)
+        distances.append(least.values + some.square().sum(dim=1))
+    return torch.cat(labels), torch.cat(distances)
+
+
+def fill_empty(labels: Tensor, distances: Tensor, k: int) -> Tensor:
+    """Give every empty cluster the point that lies farthest from the centroid it shares."""
+    sizes = labels.bincount(minlength=k)
+    for cluster in (sizes == 0).nonzero().flatten().tolist():
+        farthest = distances.masked_fill(sizes[labels] < 2, -1).argmax()
+        sizes[labels[farthest]] -= 1
+        sizes[cluster] = 1
+        labels[farthest] = cluster
+    return labels
+
+
+def means(points: Tensor, labels: Tensor, k: int) -> Tensor:
+    """The mean point of every cluster (k, D); zero where there is none."""
+    sums = points.new_zeros(k, points.shape[1]).index_add_(0, labels, points)
+    return sums / labels.bincount(minlength=k).clamp(min=1)[:, None]

@@ -1,0 +1,63 @@
+"""Import mmcls and mmselfsup, which refuse today's mmcv and would register a name twice."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from ttl_mm.errors import UserError
+
+PACKAGES = ('mmcls', 'mmselfsup')
+PARTS = (
+    'mmcls.models', 'mmcls.datasets', 'mmselfsup.models', 'mmselfsup.datasets',
+    'mmselfsup.engine', 'mmselfsup.evaluation', 'mmselfsup.visualization',
+)  # fmt: skip
+ACCEPTED_MMCV = '2.0.1'  # inside the range of both
+CLASH = 'ResLayerExtraNorm'  # which mmpretrain and mmselfsup both register with mmdet
+
+
+def import_mmselfsup() -> None:
+    """Import all of mmselfsup; nothing that was there before is changed by it.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise UserError(
+            f'{" and ".join(missing)} missing, which this config asks for: '
+            '`pip install --no-deps mmselfsup==1.0.0 mmcls==1.0.0rc6`, then '
+            '`pip install attrs future scikit-learn tensorboard`; `make full` has them all.'
+        )
+    import_module('mmpretrain.models')  # first, so that its ResLayerExtraNorm is the one that stays
+    with reported_mmcv(ACCEPTED_MMCV), set_aside(CLASH):
+        for part in PARTS:
+            import_module(part)
+
+
+@contextmanager
+def reported_mmcv(version: str) -> Iterator[None]:
+    """Let mmcv report another version."""
+    import mmcv
+
+    before = mmcv.__version__
+    mmcv.__version__ = version
+    try:
+        yield
+    finally:
+        mmcv.__version__ = before
+
+
+@contextmanager
+def set_aside(name: str) -> Iterator[None]:
+    """Take a model out of mmdet's registry, and put it back in the place of what came meanwhile."""
+    mmdet = sys.modules.get('mmdet.registry')  # imported by mmpretrain.models if it can be
+    models = mmdet.MODELS.module_dict if mmdet else {}
+    before = dict(models)
+    models.pop(name, None)
+    try:
+        yield
+    finally:
+        models.pop(name, None)
+        if name in before:
+            models[name] = before[name]
