@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from sklearn.neighbors import KNeighborsClassifier
 
 from tests.evaluation.conftest import random_network
@@ -75,22 +77,68 @@ def save(model, path):
     return str(path)
 
 
-def test_a_checkpoint_of_torchvision_gives_the_features_of_torchvision(folder, tmp_path):
+def torchvision_resnet18():
     from torchvision.models import resnet18
 
-    torch.manual_seed(0)
-    model = resnet18().eval()
-    torch.save(model.state_dict(), tmp_path / 'resnet18.pth')
-    data = ['--data', str(folder), '--size', '32', '--out', str(tmp_path)]
-    assert main(['eval', str(tmp_path / 'resnet18.pth'), *data, '--knn', *FAST]) == 0
-    found = read_features(tmp_path / 'test.safetensors')
-    model.fc = torch.nn.Identity()
+    model = resnet18()
+    return model, lambda: setattr(model, 'fc', torch.nn.Identity())
+
+
+def timm_resnet18():
+    import timm
+
+    model = timm.create_model('resnet18')
+    return model, lambda: model.reset_classifier(0)
+
+
+def shake_norms(model):
+    """Without this, the residual branches of timm are multiplied by 0."""
+    for tensor in model.state_dict().values():
+        if tensor.is_floating_point() and tensor.ndim == 1:
+            tensor.uniform_(0.5, 1.5)
+
+
+def features(model, folder):
+    """What the model itself makes of the test images."""
     dataset = open_splits(str(folder), 32)[0]['test']
     mean, std = (torch.tensor(IMAGENET[key]).view(1, 3, 1, 1) for key in ('mean', 'std'))
     images = torch.stack([dataset[i]['inputs'] for i in range(len(dataset))])
     with torch.no_grad():
-        expected = model((images.flip(1) - mean) / std)
-    np.testing.assert_allclose(found.features, expected.numpy(), rtol=1e-5, atol=1e-6)
+        return model.eval()((images.flip(1) - mean) / std).numpy()
+
+
+@pytest.mark.parametrize('suffix', ['pth', 'safetensors'])
+@pytest.mark.parametrize('build', [torchvision_resnet18, timm_resnet18])
+def test_weights_of_other_libraries_give_their_features(build, suffix, folder, tmp_path):
+    torch.manual_seed(0)
+    model, remove_classifier = build()
+    shake_norms(model)
+    path = tmp_path / f'resnet18.{suffix}'
+    (torch.save if suffix == 'pth' else save_file)(model.state_dict(), path)
+    data = ['--data', str(folder), '--size', '32', '--out', str(tmp_path)]
+    assert main(['eval', str(path), *data, '--knn', *FAST]) == 0
+    found = read_features(tmp_path / 'test.safetensors')
+    remove_classifier()
+    np.testing.assert_allclose(found.features, features(model, folder), rtol=1e-5, atol=1e-6)
+
+
+def test_a_config_of_mmpretrain_names_what_the_shapes_do_not_tell(folder, tmp_path, capsys):
+    import timm
+    from mmengine.utils import get_installed_path
+
+    torch.manual_seed(0)
+    model = timm.create_model('resnext50_32x4d', num_classes=0)
+    shake_norms(model)
+    torch.save(model.state_dict(), tmp_path / 'resnext50.pth')
+    job = ['eval', str(tmp_path / 'resnext50.pth'), '--data', str(folder), '--size', '32']
+    job += ['--out', str(tmp_path), '--knn', *FAST]
+    assert main(job) == 2
+    assert 'give the config it was trained by with --config' in capsys.readouterr().err
+    configs = Path(get_installed_path('mmpretrain')) / '.mim' / 'configs'
+    config = configs / 'resnext' / 'resnext50-32x4d_8xb32_in1k.py'
+    assert main([*job, '--config', str(config)]) == 0
+    found = read_features(tmp_path / 'test.safetensors')
+    np.testing.assert_allclose(found.features, features(model, folder), rtol=1e-5, atol=1e-6)
 
 
 def test_features_of_two_models_are_refused(evaluated, folder, tmp_path, capsys):

@@ -22,8 +22,8 @@ def load_model(
 
     Args:
         checkpoint: a file in any layout that :mod:`ttl_mm.zoo.load` reads, or ``ttl_mm://name``.
-        config: a config whose ``model`` has the backbone and the ``data_preprocessor``. Without one
-            the backbone is read off the shapes, and images are normalised as for ImageNet.
+        config: a config with the backbone and the ``data_preprocessor``. Without one the backbone
+            is read off the shapes, and images are normalised as for ImageNet.
         device: a GPU if there is one, by default.
     """
     path = resolve(checkpoint)
@@ -55,13 +55,16 @@ def load_model(
 def _from_config(path: str) -> tuple[dict, dict]:
     from ttl_mm.engine.config_check import read_config  # which imports the probe, hence us
 
-    model = read_config(path).get('model') or {}
-    if not model.get('backbone') or not model.get('data_preprocessor'):
+    config = read_config(path)
+    model = config.get('model') or {}
+    # mmpretrain's own configs have it beside the model, without a type
+    normalise = model.get('data_preprocessor') or config.get('data_preprocessor')
+    if not model.get('backbone') or not normalise:
         raise UserError(f'{path} has no model with a backbone and a data_preprocessor.')
     backbone = {**model['backbone'], 'init_cfg': None, 'frozen_stages': -1}
     if 'norm_cfg' in backbone:
         backbone['norm_cfg'] = {**backbone['norm_cfg'], 'type': 'BN'}  # the same in evaluation
-    return backbone, dict(model['data_preprocessor'])
+    return backbone, {'type': 'ClsDataPreprocessor', **normalise}
 
 
 def default_size(backbone: nn.Module) -> int:

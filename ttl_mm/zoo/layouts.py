@@ -68,8 +68,10 @@ def backbone_config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | N
     stem = shapes.get('conv1.weight') or shapes.get('stem.2.conv.weight')
     if depth is None or stem is None:
         return None
-    config = {'type': 'mmpretrain.ResNet', 'depth': depth}
     width = shapes['layer1.0.conv1.weight'][0]
+    if shapes.get('layer1.0.conv3.weight', (4 * width,))[0] != 4 * width:  # ResNeXt, Wide ResNet
+        return None
+    config = {'type': 'mmpretrain.ResNet', 'depth': depth}
     if (stem[0], width) != (64, 64):
         config |= {'stem_channels': stem[0], 'base_channels': width}
     if 'stem.2.conv.weight' in shapes:
