@@ -120,6 +120,35 @@ def test_gradient_identity():
         torch.testing.assert_close(query.grad[i], expected.detach())
 
 
+@pytest.mark.parametrize('options', [{}, {'margin': -1.2}, {'deputy_ceiling': 0.1}])
+@pytest.mark.parametrize('ranks', RANKS)
+def test_gradient_equals_finite_differences(ranks, options):
+    query, key = embeddings(14, 5)
+
+    def rows(x):
+        return truncated_triplet_loss(x, key, ranks, reduction='none', offset=2, **options)
+
+    assert torch.autograd.gradcheck(rows, query.detach()[2:12].requires_grad_())
+
+
+def test_second_derivatives_are_refused():
+    """The gradient is in closed form: one of it would silently be zero."""
+    query, key = embeddings()
+    loss = truncated_triplet_loss(query, key, (2, 10))
+    (grad,) = torch.autograd.grad(loss, query, create_graph=True)
+    with pytest.raises(RuntimeError, match='once_differentiable'):
+        grad.sum().backward()
+
+
+def test_a_second_backward_pass_accumulates():
+    query, key = embeddings()
+    loss = truncated_triplet_loss(query, key, (2, 10))
+    loss.backward(retain_graph=True)
+    once = query.grad.clone()
+    loss.backward()
+    torch.testing.assert_close(query.grad, 2 * once)
+
+
 def test_clipped_rows_have_no_gradient_and_count_in_the_mean():
     query, key = embeddings()
     values = truncated_triplet_loss(query, key, (5, 5), reduction='none').detach()
@@ -200,6 +229,15 @@ def test_nan_negative_is_passed_over(ranks):
     assert loss[7].isnan()
     torch.testing.assert_close(loss[others], expected)
     torch.testing.assert_close(grad[others], expected_grad[others])
+
+
+@pytest.mark.parametrize('ranks', [(23, 23), (2, 23), 'all'])
+def test_nan_shows_in_a_window_that_reaches_it(ranks):
+    """With 22 negatives left, neither NaN nor the positive passes for the 23rd."""
+    query, key = embeddings()
+    key[7, 3] = torch.nan
+    loss = truncated_triplet_loss(query, key, ranks, reduction='none')
+    assert loss[torch.arange(24) != 7].isnan().all()
 
 
 def test_offset_finds_the_positives_among_gathered_keys():

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ttl_mm.errors import UserError
 
@@ -65,18 +66,63 @@ def deputy_ranks(
     return clamp_ranks((2, 2 * k + 1) if smoothed else (k, k), num_negatives)
 
 
-def deputy_distance(negatives: Tensor, positives: Tensor, ranks: Ranks, count: int) -> Tensor:
-    """Distance of every anchor to its deputy.
+def deputy_window(
+    distances: Tensor, positives: Tensor, ranks: Ranks, count: int
+) -> tuple[Tensor, Tensor]:
+    """Distances and indices (N, W) of the negatives whose mean is the deputy.
 
-    ``negatives`` is (N, M), and the ``count`` smallest entries of a row are its negatives;
-    ``positives`` is (N,) and decides which of them are semi-hard.
+    ``distances`` is (N, M); the ``count`` smallest entries of a row are its negatives, and NaN
+    sorts behind them. ``positives`` is (N,) and decides which of them are semi-hard.
     """
-    if ranks == SEMI_HARD:
-        nearer = (negatives <= positives[:, None]).sum(dim=1)  # (N,)
-        ascending = negatives.topk(count, largest=False).values  # (N, count)
-        return ascending.gather(1, nearer.clamp(max=count - 1)[:, None]).squeeze(1)
+    if ranks == SEMI_HARD:  # those beyond the positive ascend, then the others descend
+        beyond = distances > positives[:, None]
+        index = torch.where(beyond, distances, 3 - distances).topk(1, largest=False).indices
+        return distances.gather(1, index), index
     lo, hi = (1, count) if ranks == ALL else clamp_ranks(ranks, count)
-    return negatives.topk(hi, largest=False).values[:, lo - 1 :].mean(dim=1)  # (N,)
+    nearest = distances.topk(hi, largest=False, sorted=1 < lo < hi)
+    if lo < hi:
+        return nearest.values[:, lo - 1 :], nearest.indices[:, lo - 1 :]
+    values, last = nearest.values.max(dim=1, keepdim=True)
+    return values, nearest.indices.gather(1, last)
+
+
+class _Triplets(torch.autograd.Function):
+    """l = γ·d_pos - d_deputy of every query, with its gradient in closed form.
+
+    With the unit query q and away_j = -z_j a distance is a product, d_j = q·away_j, and so
+
+        l = q·s    with    s = γ·away_pos - mean of away_j over the window.
+
+    Between changes of rank s is constant, hence dl/dquery = (s - l·q) / |query|: the backward pass
+    needs neither the (N, M) matrix nor its order.
+    """
+
+    @staticmethod
+    def forward(ctx, query, key, ranks, gamma, offset):
+        n, m = len(query), len(key) - 1
+        length = _length(query)  # (N, 1)
+        q, away = query / length, key / -_length(key)  # (N, D), (M, D)
+        distances = q @ away.T  # (N, M)
+        diagonal = distances.diagonal(offset)
+        d_pos = diagonal.clone()
+        diagonal.fill_(torch.nan)  # nobody is a negative of itself
+        d_neg, index = deputy_window(distances, d_pos, ranks, count=m)  # (N, W)
+        loss = gamma * d_pos - d_neg.mean(dim=1)  # (N,)
+        if ctx.needs_input_grad[0]:
+            s = F.embedding_bag(index, away, mode='sum').mul_(-1 / index.shape[1])  # (N, D)
+            s.add_(away[offset : offset + n], alpha=gamma)
+            ctx.save_for_backward(s.addcmul_(q, loss[:, None], value=-1).div_(length))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        (slope,) = ctx.saved_tensors  # (N, D)
+        return slope * grad[:, None], None, None, None, None
+
+
+def _length(x: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_(min=1e-12)
 
 
 def truncated_triplet_loss(
@@ -94,7 +140,8 @@ def truncated_triplet_loss(
     Args:
         query: (N, D) predictions; they alone get a gradient.
         key: (M, D) target projections, M >= N. Row ``offset + i`` is the positive of query i, all
-            other rows are its negatives. A row with NaN is nobody's negative.
+            other rows are its negatives. Those with NaN are farther than any other: they show
+            in the positive, and in a window that reaches them.
         ranks: (lo, hi), 'semi-hard' or 'all'; a window beyond the M - 1 negatives is clamped.
         gamma: the weight of the positive.
         margin: the floor C. A row at the floor has no gradient.
@@ -109,21 +156,11 @@ def truncated_triplet_loss(
         raise UserError(f'reduction={reduction!r}: use one of {", ".join(_REDUCTIONS)}.')
     reduce = _REDUCTIONS[reduction]
     dtype = torch.promote_types(query.dtype, torch.float32)
-    q = F.normalize(query.to(dtype), dim=1)  # (N, D)
-    z = F.normalize(key.detach().to(dtype), dim=1)  # (M, D)
-    n, m = len(q), len(z) - 1
-    if m < 1:
-        return reduce(q.sum(dim=1) * 0)
-
-    d_pos = -(q * z[offset : offset + n]).sum(dim=1)  # (N,)
-    broken = z.isnan().any(dim=1)  # (M,), kept out of the matrix product and so of its gradient
-    distances = -(q @ z.masked_fill(broken[:, None], 0).T)  # (N, M)
-    rows = torch.arange(n, device=q.device)[:, None]
-    is_positive = rows + offset == torch.arange(m + 1, device=q.device)  # (N, M)
-    d_neg = distances.masked_fill(is_positive | broken, torch.inf)
-
-    d_dep = deputy_distance(d_neg, distances.diagonal(offset), ranks, count=m)
-    if deputy_ceiling is not None:
-        d_dep = d_dep.clamp(max=deputy_ceiling)
-    loss = gamma * d_pos - d_dep
-    return reduce(torch.where(loss <= margin, margin, loss))
+    query, key = query.to(dtype), key.detach().to(dtype)
+    if len(key) < 2:
+        return reduce(query.sum(dim=1) * 0)
+    loss = _Triplets.apply(query, key, ranks, gamma, offset)  # (N,)
+    if deputy_ceiling is not None:  # γ·d_pos - min(d_deputy, ceiling)
+        d_pos = -F.cosine_similarity(query, key[offset : offset + len(query)])
+        loss = torch.maximum(loss, gamma * d_pos - deputy_ceiling)
+    return reduce(F.threshold(loss, margin, margin))
