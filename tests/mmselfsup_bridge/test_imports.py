@@ -47,7 +47,7 @@ from mmengine.registry import MODELS
 names = 'mmdet.MaskRCNN', 'mmdet.ResLayerExtraNorm', 'mmselfsup.RotationPred', 'mmpretrain.BYOL'
 print(*[MODELS.get(name).__module__.split('.')[0] for name in names])
 """
-OURS = {'ClusterHook', 'ODCHook', 'ODCMemory', 'PatchesWithLabels'}
+OURS = {'ClusterHook', 'ODCHook', 'ODCMemory', 'PackSelfSupViews', 'PatchesWithLabels'}
 
 
 def printed(code: str) -> list[str]:

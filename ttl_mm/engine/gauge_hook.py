@@ -101,7 +101,7 @@ class GaugeHook(Hook):
             return
         self._features.append(pooled(self._heard['features'][0])[-1])
         self._projections.append(self._heard['projections'][0].flatten(1))
-        if labels is None:
+        if labels is None or len(labels) != len(self._features[-1]):  # patches have no classes
             return
         labels = labels.to(self._features[-1].device)
         self._labels.append(labels)
@@ -167,6 +167,9 @@ def labels_of(data_batch: dict | None) -> Tensor | None:
     """(N,) true classes of a batch, or None if an image has none."""
     samples = (data_batch or {}).get('data_samples') or []
     labels = [sample.gt_label for sample in samples if 'gt_label' in sample]
+    labels = [
+        getattr(label, 'value', label) for label in labels
+    ]  # LabelData in mmselfsup's samples
     return torch.cat(labels) if labels and len(labels) == len(samples) else None
 
 

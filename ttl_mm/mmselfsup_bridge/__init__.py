@@ -15,7 +15,7 @@ from mmselfsup.registry import MODELS
 
 from ttl_mm.mmselfsup_bridge.cluster_hook import ClusterHook
 from ttl_mm.mmselfsup_bridge.odc import ODCHook, ODCMemory
-from ttl_mm.mmselfsup_bridge.patches import PatchesWithLabels
+from ttl_mm.mmselfsup_bridge.transforms import PackSelfSupViews, PatchesWithLabels
 from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
 
 # They take mmselfsup's data preprocessor and samples as they are: it returns (views, samples) where
@@ -23,4 +23,4 @@ from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
 for module in (TruncatedTripletHead, TTLAlgorithm):
     MODELS.register_module(module=module, force=True)
 
-__all__ = ['ClusterHook', 'ODCHook', 'ODCMemory', 'PatchesWithLabels']
+__all__ = ['ClusterHook', 'ODCHook', 'ODCMemory', 'PackSelfSupViews', 'PatchesWithLabels']

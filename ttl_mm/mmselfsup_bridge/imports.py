@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
+from mmengine.registry import Registry
+
 from ttl_mm.errors import UserError
 
 PACKAGES = ('mmcls', 'mmselfsup')
@@ -33,6 +35,9 @@ def import_mmselfsup() -> None:
     with reported_mmcv(ACCEPTED_MMCV), set_aside(CLASH):
         for part in PARTS:
             import_module(part)
+    for registry in vars(import_module('mmselfsup.registry')).values():
+        if isinstance(registry, Registry) and registry.scope == 'mmselfsup':
+            registry._imported = True  # or it would look for mmselfsup.engine.runner, never shipped
 
 
 @contextmanager

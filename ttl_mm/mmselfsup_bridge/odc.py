@@ -90,7 +90,7 @@ class ODCMemory(BaseModule):
         broadcast(self.centroids)
 
     def _split_largest(self, empty: int) -> None:
-        largest = self.label_bank.bincount(minlength=self.num_classes).argmax()
+        largest = self.label_bank.bincount(minlength=self.num_classes).argmax().item()
         members = (self.label_bank == largest).nonzero().flatten()
         features = self.feature_bank[members]
         halves = kmeans(features, 2)

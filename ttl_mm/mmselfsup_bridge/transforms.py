@@ -1,13 +1,24 @@
-"""Relative-Loc's patches of images of any size."""
+"""Steps of a pipeline that mmselfsup's own transforms leave open."""
 
 import numpy as np
 from mmcv.transforms import BaseTransform
+from mmselfsup.datasets.transforms import PackSelfSupInputs
 
 from ttl_mm.errors import UserError
 from ttl_mm.registry import TRANSFORMS
 
 SIDE = 3  # cells
 CENTRE = SIDE * SIDE // 2
+
+
+@TRANSFORMS.register_module()
+class PackSelfSupViews(PackSelfSupInputs):
+    """mmselfsup's PackSelfSupInputs for ``ttl_mm.RandomViews``, whose views are tensors already."""
+
+    def transform(self, results: dict) -> dict:
+        """Pack all but the views, which stay as they are."""
+        views = results.pop(self.key)
+        return {'inputs': views, **super().transform(results)}
 
 
 @TRANSFORMS.register_module()

@@ -1,0 +1,13 @@
+# Clusters of all images, found anew before every epoch, are the classes of the epoch.
+_base_ = 'mmselfsup.py'
+
+model = dict(
+    type='mmselfsup.DeepCluster',
+    neck=dict(type='mmselfsup.AvgPool2dNeck'),
+    head=dict(
+        type='mmselfsup.ClsHead',
+        loss=dict(type='mmcls.CrossEntropyLoss'),
+        in_channels=2048,
+        num_classes=10000,
+    ),
+)

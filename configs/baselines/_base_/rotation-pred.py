@@ -1,0 +1,15 @@
+# Which of four rotations is this?
+_base_ = 'mmselfsup.py'
+
+model = dict(
+    type='mmselfsup.RotationPred',
+    data_preprocessor=dict(type='mmselfsup.RotationPredDataPreprocessor'),
+    backbone=dict(norm_cfg=dict(type='SyncBN')),
+    head=dict(
+        type='mmselfsup.ClsHead',
+        loss=dict(type='mmcls.CrossEntropyLoss'),
+        with_avg_pool=True,
+        in_channels=2048,
+        num_classes=4,
+    ),
+)

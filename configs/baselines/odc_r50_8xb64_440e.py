@@ -1,0 +1,22 @@
+# 440 epochs is what the published figure was trained for; the paper's table prints 200.
+_base_ = ['_base_/odc.py', '_base_/imagenet_clusters.py']
+
+train_dataloader = dict(sampler=dict(replace=True))
+optim_wrapper = dict(
+    constructor='ttl_mm.OptimWrapperConstructor',
+    optimizer=dict(type='SGD', lr=0.06, momentum=0.9, weight_decay=1e-5),
+    paramwise_cfg=dict(custom_keys=dict(head=dict(momentum=0.0))),
+)
+param_scheduler = [dict(type='MultiStepLR', milestones=[400], gamma=0.4, by_epoch=True)]
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=440)
+default_hooks = dict(
+    cluster=dict(interval=None, reweight=True),
+    odc=dict(
+        type='ttl_mm.ODCHook',
+        centroids_update_interval=10,  # iterations
+        deal_with_small_clusters_interval=1,
+        evaluate_interval=50,
+        reweight=True,
+        reweight_pow=0.5,
+    ),
+)

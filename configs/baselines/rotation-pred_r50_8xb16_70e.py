@@ -1,0 +1,26 @@
+# 70 epochs is what the published figure was trained for; the paper's table prints 200.
+_base_ = [
+    '_base_/rotation-pred.py',
+    '../_base_/datasets/imagenet.py',
+    '../_base_/default_runtime.py',
+]
+
+train_dataloader = dict(
+    batch_size=16,
+    dataset=dict(
+        pipeline=[
+            dict(type='ttl_mm.LoadImage'),
+            dict(type='RandomResizedCrop', scale=224, backend='pillow'),
+            dict(type='RandomFlip', prob=0.5),
+            dict(type='mmselfsup.RotationWithLabels'),
+            dict(type='mmselfsup.PackSelfSupInputs', pseudo_label_keys=['rot_label']),
+        ],
+    ),
+)
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.2, momentum=0.9, weight_decay=1e-4))
+param_scheduler = [
+    dict(type='LinearLR', start_factor=0.1, end=5, by_epoch=True, convert_to_iter_based=True),
+    dict(type='MultiStepLR', milestones=[30, 50], by_epoch=True),
+]
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=70)
+auto_scale_lr = dict(enable=False, base_batch_size=8 * 16)
