@@ -18,7 +18,8 @@ def blobs():
     return centres.repeat(20, 1) + 0.4 * torch.randn(120, 5, generator=rng)
 
 
-def test_whitening(blobs):
+def test_whitening(blobs, monkeypatch):
+    monkeypatch.setattr('ttl_mm.mmselfsup_bridge.clustering.ROWS_AT_ONCE', 50)
     expected = PCA(3, whiten=True).fit_transform(blobs.numpy())
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     found = whiten(blobs, 3).numpy()

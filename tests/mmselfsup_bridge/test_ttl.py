@@ -1,10 +1,16 @@
 """The truncated triplet method among mmselfsup's parts: its scope, preprocessor and samples."""
 
+import torch
+from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import DefaultScope
+
 from tests.engine.toy_run import assert_same_run, curve, log_file, make_images, run
 
 import ttl_mm.mmselfsup_bridge  # noqa: F401  isort: skip  (once, for all children)
 from ttl_mm.engine.checkpoint_file import sealed_files
 from ttl_mm.engine.exit_codes import PREEMPTED
+from ttl_mm.registry import MODELS
 
 TTL = """
 custom_imports = dict(imports=['ttl_mm.mmselfsup_bridge', 'tests.engine.toy_run'])
@@ -78,3 +84,16 @@ def test_it_trains_and_resumes_under_the_scope_of_mmselfsup(tmp_path):
     assert log.count('probe/knn_top1: ') == 2
     assert 'gauge/effective_rank: ' in log
     assert 'gauge/pr_omega_a: ' in log
+
+
+def test_its_preprocessor_leads_to_the_same_loss():
+    with DefaultScope.overwrite_default_scope('mmselfsup'):
+        torch.manual_seed(0)
+        model = MODELS.build(Config.fromstring(TTL.format(images=''), '.py').model)
+    model = revert_sync_batchnorm(model)
+    views = [torch.randint(0, 256, (8, 3, 24, 24), dtype=torch.uint8) for _ in range(2)]
+    theirs = model.data_preprocessor({'inputs': views, 'data_samples': None}, True)
+    normalise = dict(mean=(124, 116, 104), std=(58, 57, 57), to_rgb=True)
+    ours = MODELS.build(dict(type='mmpretrain.SelfSupDataPreprocessor', **normalise))
+    expected = model(**ours({'inputs': views, 'data_samples': None}, True), mode='loss')['loss']
+    assert model(*theirs, mode='loss')['loss'].item() == expected.item()

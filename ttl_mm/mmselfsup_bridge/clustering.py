@@ -6,16 +6,18 @@ from torch import Tensor
 
 from ttl_mm.errors import UserError
 
+ROWS_AT_ONCE = 2**15
 SCORES_AT_ONCE = 2**26
 
 
 def whiten(features: Tensor, dim: int | None) -> Tensor:
     """Features (N, D) as rows of length one, after a whitening PCA to ``dim`` where given."""
     if dim is not None and dim < features.shape[1]:
-        centred = features - features.mean(dim=0)
-        values, vectors = torch.linalg.eigh(centred.T @ centred / len(centred))  # ascending
-        scale = values[-dim:].clamp(min=1e-10).rsqrt()
-        features = centred @ (vectors[:, -dim:] * scale)
+        mean, parts = features.mean(dim=0), features.split(ROWS_AT_ONCE)
+        covariance = sum((some - mean).T @ (some - mean) for some in parts) / len(features)
+        values, vectors = torch.linalg.eigh(covariance)  # ascending
+        projection = vectors[:, -dim:] * values[-dim:].clamp(min=1e-10).rsqrt()  # (D, dim)
+        features = torch.cat([(some - mean) @ projection for some in parts])
     return F.normalize(features, dim=1)
 
 

@@ -4,7 +4,7 @@ from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmpretrain.models import BaseSelfSupervisor
 
-from ttl_mm.engine.guards import accumulation, data_size, negatives, pretrained
+from ttl_mm.engine.guards import accumulation, data_size, memory_bank, negatives, pretrained
 from ttl_mm.engine.train_state import bare
 from ttl_mm.registry import HOOKS
 
@@ -22,4 +22,5 @@ class PreflightHook(Hook):
             data_size.check_last_batch(runner.train_dataloader, get_world_size())
         accumulation.check(runner)
         negatives.check(runner)
+        memory_bank.check(runner)
         pretrained.check(runner)
