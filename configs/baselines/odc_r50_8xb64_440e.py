@@ -11,12 +11,5 @@ param_scheduler = [dict(type='MultiStepLR', milestones=[400], gamma=0.4, by_epoc
 train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=440)
 default_hooks = dict(
     cluster=dict(interval=None, reweight=True),
-    odc=dict(
-        type='ttl_mm.ODCHook',
-        centroids_update_interval=10,  # iterations
-        deal_with_small_clusters_interval=1,
-        evaluate_interval=50,
-        reweight=True,
-        reweight_pow=0.5,
-    ),
+    odc=dict(type='ttl_mm.ODCHook'),
 )

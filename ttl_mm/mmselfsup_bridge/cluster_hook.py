@@ -68,6 +68,11 @@ class ClusterHook(Hook):
         self.labels = state['labels']
 
     def before_train(self, runner) -> None:
+        if self.interval is not None and not runner.train_loop.counts_epochs:
+            raise UserError(
+                f'interval={self.interval} counts epochs, and this run counts iterations: use '
+                'train_cfg=dict(by_epoch=True, max_epochs=...).'
+            )
         rng = get_rng_state()
         self.dataset = DATASETS.build(self.config)
         set_rng_state(rng)

@@ -100,7 +100,27 @@ class ODCMemory(BaseModule):
 
 @HOOKS.register_module()
 class ODCHook(mmselfsup.engine.hooks.ODCHook):
-    """mmselfsup's hook, for models in a distributed wrapper and others, resumed and others."""
+    """mmselfsup's hook, for models in a distributed wrapper and others, resumed and others.
+
+    Args:
+        centroids_update_interval: iterations between two updates of the centroids.
+        deal_with_small_clusters_interval: iterations between two searches for small clusters.
+        evaluate_interval: iterations between two lines about the clusters in the log.
+    """
+
+    def __init__(
+        self,
+        centroids_update_interval: int = 10,
+        deal_with_small_clusters_interval: int = 1,
+        evaluate_interval: int = 50,
+    ) -> None:
+        super().__init__(
+            centroids_update_interval,
+            deal_with_small_clusters_interval,
+            evaluate_interval,
+            reweight=True,  # which that hook does in any case
+            reweight_pow=0.5,
+        )
 
     def before_train(self, runner) -> None:
         if runner.iter > 0:  # the loss forgets its weights on resume, the model does not
