@@ -96,12 +96,16 @@ class GaugeHook(Hook):
             self._log(runner)
 
     def _keep(self, labels: Tensor | None) -> None:
-        """Keep what was heard of the first view; a model without projections is not measured."""
+        """Keep what was heard of the first view; a model without projections is not measured.
+
+        Where a forward pass has more rows than there are images (SimCLR and SwAV pass all views at
+        once, others patches), no row is known to have a label.
+        """
         if not {'features', 'projections'} <= self._heard.keys():
             return
         self._features.append(pooled(self._heard['features'][0])[-1])
         self._projections.append(self._heard['projections'][0].flatten(1))
-        if labels is None or len(labels) != len(self._features[-1]):  # patches have no classes
+        if labels is None or len(labels) != len(self._features[-1]):
             return
         labels = labels.to(self._features[-1].device)
         self._labels.append(labels)
@@ -167,9 +171,6 @@ def labels_of(data_batch: dict | None) -> Tensor | None:
     """(N,) true classes of a batch, or None if an image has none."""
     samples = (data_batch or {}).get('data_samples') or []
     labels = [sample.gt_label for sample in samples if 'gt_label' in sample]
-    labels = [
-        getattr(label, 'value', label) for label in labels
-    ]  # LabelData in mmselfsup's samples
     return torch.cat(labels) if labels and len(labels) == len(samples) else None
 
 

@@ -35,6 +35,8 @@ class ProbeHook(Hook):
         k: neighbours of the vote.
         temperature: the vote of a neighbour is exp(cosine / temperature).
         linear: whether to fit a linear probe too.
+        linear_interval: every how many epochs, which is as often as kNN by default; a fit can take
+            longer than an epoch on few images.
         max_train: use at most so many training images, evenly spread over the dataset.
         batch_size: images per forward pass.
         num_workers: processes that load images.
@@ -50,6 +52,7 @@ class ProbeHook(Hook):
         k: int = 20,
         temperature: float = 0.07,
         linear: bool = False,
+        linear_interval: int | None = None,
         max_train: int | None = None,
         batch_size: int = 256,
         num_workers: int = 0,
@@ -59,6 +62,7 @@ class ProbeHook(Hook):
         self.configs = {'train': train, 'test': test}
         self.interval = interval
         self.k, self.temperature, self.linear = k, temperature, linear
+        self.linear_interval = linear_interval or interval
         self.max_train = max_train
         self.loader = {'batch_size': batch_size, 'num_workers': num_workers}
         self.datasets: dict = {}
@@ -70,18 +74,20 @@ class ProbeHook(Hook):
             self.datasets[name] = DATASETS.build(config) if isinstance(config, dict) else config
         set_rng_state(rng)
         if runner.iter == 0:
-            self._probe(runner, 0)
+            self._probe(runner, 0, self.linear)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         """Measure at the end of an epoch; counted in iterations, so that any loop will do."""
         done, length = runner.iter + 1, len(runner.train_dataloader)
-        if done % (self.interval * length) == 0 or done == runner.max_iters:
-            self._probe(runner, done)
+        ends = done == runner.max_iters
+        linear = self.linear and (ends or done % (self.linear_interval * length) == 0)
+        if ends or linear or done % (self.interval * length) == 0:
+            self._probe(runner, done, linear)
 
-    def _probe(self, runner, step: int) -> None:
+    def _probe(self, runner, step: int, linear: bool) -> None:
         rng = get_rng_state()
         try:
-            scores = self.measure(bare(runner.model))
+            scores = self.measure(bare(runner.model), linear)
         finally:
             set_rng_state(rng)
         if step:  # for CheckpointHook(save_best=...), which never saves a start
@@ -91,22 +97,24 @@ class ProbeHook(Hook):
         epoch = step // len(runner.train_dataloader)
         runner.visualizer.add_scalars({**scores, 'epoch': epoch, 'iter': step}, step=step)
 
-    def measure(self, model) -> dict[str, float]:
+    def measure(self, model, linear: bool | None = None) -> dict[str, float]:
         """Top-1 accuracies in percent; the processes share the work and agree on the result."""
         train, train_labels = self.features(model, 'train')
         test, test_labels = self.features(model, 'test', gather=False)
-        predicted = self.classify(train, train_labels, test)
+        predicted = self.classify(train, train_labels, test, linear)
         correct = torch.stack([(labels == test_labels).sum() for labels in predicted.values()])
         all_reduce(correct)
         accuracies = 100 * correct.double() / len(self.datasets['test'])
         return dict(zip(predicted, accuracies.tolist()))
 
-    def classify(self, train: Tensor, train_labels: Tensor, test: Tensor) -> dict[str, Tensor]:
+    def classify(
+        self, train: Tensor, train_labels: Tensor, test: Tensor, linear: bool | None = None
+    ) -> dict[str, Tensor]:
         """Labels that each classifier gives to the test rows, (Q,), by the name of its figure."""
         predicted = {
             'probe/knn_top1': knn_classify(train, train_labels, test, self.k, self.temperature)
         }
-        if self.linear:
+        if self.linear if linear is None else linear:
             predicted['probe/linear_top1'] = linear_classify(train, train_labels, test)
         return predicted
 

@@ -49,6 +49,8 @@ def linear_classify(train_features, train_labels, test_features, max_iter: int =
 def fit_logistic(features, codes, num_classes: int, max_iter: int, device) -> Tensor:
     """Weights (D, C), and biases in one more row, that minimise the mean cross-entropy."""
     shape = features.shape[1] + 1, num_classes
+    if len(features) <= CHUNK:
+        features = next(_chunks(features, device))  # converted once, not in every step
     targets = torch.as_tensor(codes, device=device)
 
     def loss_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:

@@ -1,0 +1,13 @@
+model = dict(
+    type='SimCLR',
+    backbone=dict(type='ResNet', depth=50, norm_cfg=dict(type='SyncBN'), zero_init_residual=True),
+    neck=dict(
+        type='NonLinearNeck',
+        in_channels=2048,
+        hid_channels=2048,
+        out_channels=128,
+        num_layers=2,
+        with_avg_pool=True,
+    ),
+    head=dict(type='ContrastiveHead', loss=dict(type='CrossEntropyLoss'), temperature=0.1),
+)

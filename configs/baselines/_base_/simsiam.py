@@ -1,0 +1,26 @@
+model = dict(
+    type='SimSiam',
+    backbone=dict(type='ResNet', depth=50, norm_cfg=dict(type='SyncBN'), zero_init_residual=True),
+    neck=dict(
+        type='NonLinearNeck',
+        in_channels=2048,
+        hid_channels=2048,
+        out_channels=2048,
+        num_layers=3,
+        with_last_bn_affine=False,
+        with_avg_pool=True,
+    ),
+    head=dict(
+        type='LatentPredictHead',
+        loss=dict(type='CosineSimilarityLoss'),
+        predictor=dict(
+            type='NonLinearNeck',
+            in_channels=2048,
+            hid_channels=512,
+            out_channels=2048,
+            with_avg_pool=False,
+            with_last_bn=False,
+            with_last_bias=True,
+        ),
+    ),
+)

@@ -1,0 +1,8 @@
+_base_ = ['_base_/moco.py', '_base_/cifar10_mini.py']
+
+model = dict(
+    queue_len=40 * 104,
+    momentum=0.01,
+    backbone={{_base_.small_resnet}},
+    neck=dict(in_channels=64, hid_channels=256),
+)

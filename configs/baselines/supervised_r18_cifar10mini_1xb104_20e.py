@@ -1,0 +1,23 @@
+# With the labels, at the same views (one per image) as the methods without.
+_base_ = ['_base_/supervised.py', '_base_/cifar10_mini.py']
+
+model = dict(
+    backbone={{_base_.small_resnet}},
+    head=dict(num_classes=10, in_channels=64),
+    data_preprocessor=dict(
+        type='ClsDataPreprocessor',
+        mean=(125.307, 122.961, 113.8575),
+        std=(51.5865, 50.847, 51.255),
+        to_rgb=True,
+    ),
+)
+train_dataloader = dict(
+    dataset=dict(
+        pipeline=[
+            dict(type='ttl_mm.LoadImage'),
+            dict(type='RandomResizedCrop', scale=32, crop_ratio_range=(0.2, 1.0)),
+            dict(type='RandomFlip', prob=0.5),
+            dict(type='PackInputs'),
+        ],
+    ),
+)
