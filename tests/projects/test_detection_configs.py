@@ -6,6 +6,7 @@ Every check of a defect is also run on a config with that defect put back, where
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 
 import ttl_mm.detection  # noqa: F401 registers what the configs name
+from ttl_mm.engine.config_check import merge_options
 from ttl_mm.registry import HOOKS, METRICS, MODELS
 
 FOLDER = Path(__file__).parents[2] / 'projects' / 'detection' / 'configs'
@@ -329,6 +331,13 @@ def test_optimizer_spares_norms_alone() -> None:
     assert len(decay) == len(list(model.parameters()))
     assert {decay[i] for i in norms} == {0.0}
     assert {decay[i] for i in decay.keys() - norms} == {1e-4}
+
+
+@pytest.mark.parametrize('name', MAIN)
+def test_every_setting_of_the_smoke_run_exists(name: str) -> None:
+    smoke = run_path(str(FOLDER.parent / 'smoke.py'))
+    assert name in smoke['CONFIGS']
+    merge_options(load(name), smoke['options'](name, has_voc2012=False, images=2))
 
 
 def _build(cfg: Config) -> torch.nn.Module:
