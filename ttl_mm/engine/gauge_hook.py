@@ -171,6 +171,8 @@ def labels_of(data_batch: dict | None) -> Tensor | None:
     """(N,) true classes of a batch, or None if an image has none."""
     samples = (data_batch or {}).get('data_samples') or []
     labels = [sample.gt_label for sample in samples if 'gt_label' in sample]
+    # mmselfsup's samples hold a LabelData, mmpretrain's the tensor itself
+    labels = [getattr(label, 'value', label) for label in labels]
     return torch.cat(labels) if labels and len(labels) == len(samples) else None
 
 

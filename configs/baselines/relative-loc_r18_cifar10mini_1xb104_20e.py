@@ -1,0 +1,23 @@
+# Patches of 12 pixels, three quarters of a cell as on ImageNet, of images enlarged to 55.
+_base_ = ['_base_/relative-loc.py', '_base_/cifar10_mini.py']
+
+model = dict(
+    data_preprocessor=dict(
+        mean={{_base_.data_preprocessor.mean}}, std={{_base_.data_preprocessor.std}}
+    ),
+    backbone={{_base_.small_resnet}},
+    neck=dict(in_channels=64, out_channels=256),
+    head=dict(in_channels=256),
+)
+train_dataloader = dict(
+    dataset=dict(
+        pipeline=[
+            dict(type='ttl_mm.LoadImage'),
+            dict(type='Resize', scale=55),
+            dict(type='RandomCrop', crop_size=48),
+            dict(type='RandomGrayscale', prob=0.66, keep_channels=True),
+            dict(type='ttl_mm.PatchesWithLabels', jitter=4),
+            dict(type='mmselfsup.PackSelfSupInputs', pseudo_label_keys=['patch_label']),
+        ],
+    ),
+)
