@@ -47,7 +47,9 @@ from mmengine.registry import MODELS
 names = 'mmdet.MaskRCNN', 'mmdet.ResLayerExtraNorm', 'mmselfsup.RotationPred', 'mmpretrain.BYOL'
 print(*[MODELS.get(name).__module__.split('.')[0] for name in names])
 """
-OURS = {'ClusterHook', 'ODCHook', 'ODCMemory', 'PackSelfSupViews', 'PatchesWithLabels'}
+OURS = {
+    'ClusterHook', 'ClusterLoss', 'ODCHook', 'ODCMemory', 'PackSelfSupViews', 'PatchesWithLabels',
+}  # fmt: skip
 
 
 def printed(code: str) -> list[str]:

@@ -14,6 +14,7 @@ import_mmselfsup()
 from mmselfsup.registry import MODELS
 
 from ttl_mm.mmselfsup_bridge.cluster_hook import ClusterHook
+from ttl_mm.mmselfsup_bridge.cluster_loss import ClusterLoss
 from ttl_mm.mmselfsup_bridge.odc import ODCHook, ODCMemory
 from ttl_mm.mmselfsup_bridge.transforms import PackSelfSupViews, PatchesWithLabels
 from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
@@ -23,4 +24,11 @@ from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
 for module in (TruncatedTripletHead, TTLAlgorithm):
     MODELS.register_module(module=module, force=True)
 
-__all__ = ['ClusterHook', 'ODCHook', 'ODCMemory', 'PackSelfSupViews', 'PatchesWithLabels']
+__all__ = [
+    'ClusterHook',
+    'ClusterLoss',
+    'ODCHook',
+    'ODCMemory',
+    'PackSelfSupViews',
+    'PatchesWithLabels',
+]

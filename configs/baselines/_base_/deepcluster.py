@@ -6,7 +6,7 @@ model = dict(
     neck=dict(type='mmselfsup.AvgPool2dNeck'),
     head=dict(
         type='mmselfsup.ClsHead',
-        loss=dict(type='mmcls.CrossEntropyLoss'),
+        loss=dict(type='ttl_mm.ClusterLoss'),
         in_channels=2048,
         num_classes=10000,
     ),

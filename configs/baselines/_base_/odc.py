@@ -7,7 +7,7 @@ model = dict(
     neck=dict(type='mmselfsup.ODCNeck', in_channels=2048, hid_channels=512, out_channels=256),
     head=dict(
         type='mmselfsup.ClsHead',
-        loss=dict(type='mmcls.CrossEntropyLoss'),
+        loss=dict(type='ttl_mm.ClusterLoss'),
         in_channels=256,
         num_classes=10000,
     ),
