@@ -9,7 +9,10 @@ import ttl_mm.registry  # noqa: F401  isort: skip
 import argparse
 import time
 from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
+from itertools import cycle
 
 import torch
 from mmengine.config import ConfigDict
@@ -62,16 +65,23 @@ def row_loop(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 def bench_head(rows: int, threads: int, args: argparse.Namespace) -> str:
     torch.set_num_threads(threads)
     rounds, device, clock = 10 * args.rounds, args.device, clock_of(args)
-    query = torch.randn(rows, 256, device=device, requires_grad=True)
-    key = torch.randn(rows, 256, device=device)
+    # new numbers in every round, so that nothing is learnt from the round before
+    queries = [torch.randn(rows, 256, device=device, requires_grad=True) for _ in range(8)]
+    keys = [torch.randn(rows, 256, device=device) for _ in range(8)]
 
-    def run(loss) -> None:
-        loss.backward()
-        query.grad = None
+    def rounds_of(loss: Callable):
+        batches = cycle(zip(queries, keys, strict=True))
+
+        def run() -> None:
+            query, key = next(batches)
+            loss(query, key).backward()
+            query.grad = None
+
+        return run
 
     contenders = {
-        'loop': lambda: run(row_loop(query, key)),
-        'ours': lambda: run(truncated_triplet_loss(query, key, (2, 10))),
+        'loop': rounds_of(row_loop),
+        'ours': rounds_of(partial(truncated_triplet_loss, ranks=(2, 10))),
     }
     in_turn = fastest(contenders, rounds, device, clock)  # on caches that the other has filled
     alone = {}

@@ -26,7 +26,7 @@ from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.evaluation.knn import knn_classify
 
 CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
-SIZE, BATCH = 32, 104
+SIZE = 32
 AREA, BLUR, SIGMA = (0.2, 1.0), (0.5, 0.1), (0.1, 1.0)
 VIEWS = ('stock', 'ours')
 
@@ -45,34 +45,14 @@ def pipeline(name: str) -> list[dict]:
 
 
 def config(data: Path, list_file: Path, name: str, seed: int, epochs: int, work_dir: str) -> Config:
-    cfg = Config.fromfile(CONFIGS / 'ttl_r50_8xb104_200e.py')
-    # a few hundred steps: a target at 0.99 would stay behind
-    cfg.model.update(online_sizes=None, target_sizes=None, base_momentum=0.9)
-    cfg.model.backbone = dict(
-        type='ResNet_CIFAR',
-        depth=18,
-        stem_channels=16,
-        base_channels=16,
-        strides=(2, 2, 2, 2),
-        norm_cfg=dict(type='BN'),
-    )
-    cfg.model.neck.update(in_channels=128, hid_channels=256, out_channels=64)
-    cfg.model.head.update(ranks=(2, 10))
-    cfg.model.head.predictor.update(in_channels=64, hid_channels=256, out_channels=64)
-    cfg.train_dataloader.update(batch_size=BATCH, num_workers=0, persistent_workers=False)
+    # SimCLR: of all methods here it learns most in a few hundred steps, so a difference would show
+    cfg = Config.fromfile(CONFIGS / 'baselines/simclr_r18_cifar10mini_1xb104_20e.py')
     cfg.train_dataloader.dataset.update(
-        data_root=str(data), list_file=str(list_file), pipeline=pipeline(name)
+        data_root=str(data), list_file=str(list_file), with_label=False, pipeline=pipeline(name)
     )
-    cfg.optim_wrapper = dict(
-        type='OptimWrapper',
-        optimizer=dict(type='SGD', lr=0.06, momentum=0.9, weight_decay=5e-4),
-    )
-    cfg.param_scheduler = [
-        dict(type='CosineAnnealingLR', T_max=epochs, by_epoch=True, convert_to_iter_based=True)
-    ]
-    cfg.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=epochs)
-    cfg.default_hooks.checkpoint = None
-    cfg.default_hooks.target_update.horizon_epochs = epochs
+    cfg.param_scheduler[1].update(T_max=epochs, end=epochs)
+    cfg.train_cfg.max_epochs = epochs
+    cfg.default_hooks.update(checkpoint=None, probe=None)
     cfg.vis_backends = cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
     cfg.update(
         randomness=dict(seed=seed), work_dir=work_dir, experiment_name=f'{name}_{seed}',
