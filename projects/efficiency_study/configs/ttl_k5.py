@@ -1,0 +1,3 @@
+_base_ = 'ttl_smooth.py'
+
+model = dict(head=dict(ranks=(5, 5)))
