@@ -1,5 +1,5 @@
 # The first MoCo: a linear projection, weaker views, a temperature of 0.07, steps.
-_base_ = ['_base_/moco.py', '_base_/imagenet.py', '_base_/sgd_200e.py']
+_base_ = 'mocov2_r50_8xb32_200e.py'
 
 model = dict(
     neck=dict(

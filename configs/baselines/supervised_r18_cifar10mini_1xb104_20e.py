@@ -1,15 +1,10 @@
-# With the labels, at the same views (one per image) as the methods without.
-_base_ = ['_base_/supervised.py', '_base_/cifar10_mini.py']
+# With the labels: the same crops and flips as for the methods without, no change of colour.
+_base_ = ['../_base_/models/classifier_r50.py', '_base_/cifar10_mini.py']
 
 model = dict(
     backbone={{_base_.small_resnet}},
     head=dict(num_classes=10, in_channels=64),
-    data_preprocessor=dict(
-        type='ClsDataPreprocessor',
-        mean=(125.307, 122.961, 113.8575),
-        std=(51.5865, 50.847, 51.255),
-        to_rgb=True,
-    ),
+    data_preprocessor=dict(mean=(125.307, 122.961, 113.8575), std=(51.5865, 50.847, 51.255)),
 )
 train_dataloader = dict(
     dataset=dict(

@@ -1,13 +1,11 @@
 # With labels. For "supervised + linear eval" give its checkpoint to configs/linear.
 _base_ = [
-    '_base_/supervised.py',
+    '../_base_/models/classifier_r50.py',
     '../_base_/datasets/imagenet_labelled.py',
     '../_base_/default_runtime.py',
 ]
 
-data_preprocessor = dict(
-    mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375), to_rgb=True, num_classes=1000
-)
+model = dict(backbone=dict(init_cfg=[dict(type='Kaiming', layer=['Conv2d'])]))
 optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=1e-4))
 param_scheduler = [dict(type='MultiStepLR', milestones=[30, 60, 90], by_epoch=True)]
 train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=100, val_interval=1)
