@@ -81,6 +81,12 @@ def test_measured_at_the_start_every_interval_and_at_the_end(probed):
     ]
 
 
+def test_the_linear_probe_may_be_rarer_than_knn(tmp_path):
+    train(tmp_path, PROBE | {'interval': 1, 'linear_interval': 2})
+    with_linear = {line['epoch']: 'probe/linear_top1' in line for line in logged(tmp_path)}
+    assert with_linear == {0: True, 1: False, 2: True, 3: True}  # and at the start and the end
+
+
 def features(backbone, split, count):
     """An own forward pass, image by image."""
     dataset = Digits(split)
