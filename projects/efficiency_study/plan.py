@@ -44,8 +44,8 @@ class Plan:
         search_epochs: length of those runs; each has a whole schedule.
         epochs: length of all others.
         seeds: of the methods; ablations have the first one.
-        ablations: changes of the head of ``ablated``, by name.
-        ablated: method that the ablations change, at its own learning rate.
+        ablations: by name the method that is changed, at its own learning rate, and the changes
+            of its model.
         options: changes of every run.
     """
 
@@ -54,8 +54,7 @@ class Plan:
     search_epochs: int
     epochs: int
     seeds: Sequence[int]
-    ablations: Mapping[str, Mapping[str, Any]]
-    ablated: str
+    ablations: Mapping[str, tuple[str, Mapping[str, Any]]]
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def search(self) -> Iterator[Job]:
@@ -75,17 +74,19 @@ class Plan:
                 yield Job(name, method, config, self.epochs, lr, seed, self.options)
 
     def ablations_with(self, rates: Mapping[str, float]) -> Iterator[Job]:
-        config, lr = self.methods[self.ablated], rates[self.ablated]
-        for name, changes in self.ablations.items():
-            head = {f'+model.head.{key}': value for key, value in changes.items()}
-            options = {**self.options, **head}
+        for name, (method, changes) in self.ablations.items():
+            config, lr = self.methods[method], rates[method]
+            model = {f'+model.{key}': value for key, value in changes.items()}
+            options = {**self.options, **model}
             name = f'ablations/{name}'
-            yield Job(name, self.ablated, config, self.epochs, lr, self.seeds[0], options)
+            yield Job(name, method, config, self.epochs, lr, self.seeds[0], options)
 
 
 PLAN = Plan(
     methods={
-        **{name: OURS.format(name) for name in ('ttl_smooth', 'ttl_k5', 'ttl_median')},
+        **{
+            name: OURS.format(name) for name in ('ttl_smooth', 'ttl_k5', 'ttl_median', 'ttl_direct')
+        },
         **{
             name: BASELINE.format(name)
             for name in ('byol', 'simsiam', 'simclr', 'moco', 'mocov2', 'swav', 'supervised')
@@ -93,17 +94,15 @@ PLAN = Plan(
     },
     rates=(0.03, 0.1, 0.3),
     search_epochs=4,
-    epochs=12,
+    epochs=10,
     seeds=(0, 1, 2),
-    ablated='ttl_smooth',
     ablations={
-        'k1': {'ranks': (1, 1)},
-        'k2': {'ranks': (2, 2)},
-        'k10': {'ranks': (10, 10)},
-        'k26': {'ranks': (26, 26)},
-        'margin-2': {'margin': -2.0},
-        'margin-0.3': {'margin': -0.3},
-        'ceiling0': {'deputy_ceiling': 0.0},
-        'k52_ceiling0': {'ranks': (52, 52), 'deputy_ceiling': 0.0},
+        'k1': ('ttl_smooth', {'head.ranks': (1, 1)}),
+        'margin-0.3': ('ttl_smooth', {'head.margin': -0.3}),
+        'margin-1.2': ('ttl_smooth', {'head.margin': -1.2}),
+        'k52_ceiling0': ('ttl_median', {'head.deputy_ceiling': 0.0}),
+        'direct_momentum0.9': ('ttl_direct', {'base_momentum': 0.9}),
+        'direct_gamma2': ('ttl_direct', {'head.gamma': 2.0}),
+        'direct_ranks1-5': ('ttl_direct', {'head.ranks': (1, 5)}),
     },
 )

@@ -85,13 +85,13 @@ def methods_table(plan: Plan, results: Path) -> str:
 
 
 def ablation_table(plan: Plan, results: Path) -> str:
-    """One change of the head each, with the first seed; the chance that a deputy is false."""
-    runs = published(results / 'ablations')
-    reference = published(results / 'methods').get(f'{plan.ablated}-seed{plan.seeds[0]}')
-    runs = ({plan.ablated: reference} if reference else {}) | {
-        name: runs[name] for name in plan.ablations if name in runs
-    }
-    rows = [['head', 'kNN', 'linear', 'effective rank', 'Pr(Ω\\|A)']]
+    """One change each below the method that is changed, all with the first seed."""
+    found, references = published(results / 'ablations'), published(results / 'methods')
+    runs: dict[str, Run] = {}
+    for name, (method, _) in plan.ablations.items():
+        if name in found and (reference := references.get(f'{method}-seed{plan.seeds[0]}')):
+            runs |= {method: reference, name: found[name]}
+    rows = [['model', 'kNN', 'linear', 'effective rank', 'Pr(Ω\\|A)']]
     for name, run in runs.items():
         risk = curve(run, 'gauge/pr_omega_a')
         last = f'{list(risk.values())[-1]:.3f}' if risk else ''

@@ -46,6 +46,12 @@ def test_settings_choose_the_deputy(settings, ranks):
     torch.testing.assert_close(head.loss(online, target), expected)
 
 
+def test_without_a_predictor_projections_are_compared():
+    online, target = pair()
+    expected = 2 * truncated_triplet_loss(online, target, (5, 5))
+    torch.testing.assert_close(TruncatedTripletHead(None, k=5).loss(online, target), expected)
+
+
 def test_settings_of_the_loss_are_passed_on():
     options = dict(gamma=1.5, margin=-0.9, deputy_ceiling=-0.2)
     head = TruncatedTripletHead(Linear(), k=3, loss_weight=0.5, **options)

@@ -27,8 +27,7 @@ def plan(tmp_path_factory) -> Plan:
         search_epochs=1,
         epochs=2,
         seeds=(0, 1),
-        ablations={'k1': {'ranks': (1, 1)}},
-        ablated='ttl_smooth',
+        ablations={'k1': ('ttl_smooth', {'head.ranks': (1, 1)})},
         options={
             'train_dataloader.batch_size': 11,
             'train_dataloader.dataset.data_root': images,

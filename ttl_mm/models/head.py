@@ -18,7 +18,8 @@ class TruncatedTripletHead(BaseModule):
     """Predict the target's projection; pull the positive, push the deputy of the negatives.
 
     Args:
-        predictor: config of a neck that maps (N, D) to (N, D).
+        predictor: config of a neck that maps (N, D) to (N, D). None compares the projections
+            themselves; pull and push must balance then (gamma=1), or the projections collapse.
         k: rank of the deputy; None is the paper's m/2, the median of whatever batch there is.
         smoothed: average over ranks 2..2k+1 instead.
         ranks: the deputy spelt out instead of ``k``: (lo, hi), 'semi-hard' or 'all'. (2, 10) is
@@ -33,7 +34,7 @@ class TruncatedTripletHead(BaseModule):
 
     def __init__(
         self,
-        predictor: dict | nn.Module,
+        predictor: dict | nn.Module | None,
         k: int | None = None,
         smoothed: bool = False,
         ranks: Ranks | None = None,
@@ -64,6 +65,8 @@ class TruncatedTripletHead(BaseModule):
             raise UserError(f'loss_weight={loss_weight}: it must be above 0.')
         if deputy_ceiling is not None and not -1 < deputy_ceiling <= 1:
             raise UserError(f'deputy_ceiling={deputy_ceiling}: a distance is -cos, within (-1, 1].')
+        if predictor is None:
+            predictor = nn.Identity()
         self.predictor = predictor if isinstance(predictor, nn.Module) else MODELS.build(predictor)
         self.k = k
         self.smoothed = smoothed
