@@ -2,10 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 OURS = 'projects/efficiency_study/configs/{}.py'
 BASELINE = 'configs/baselines/{}_r18_cifar10mini_1xb104_20e.py'
+
+
+def is_ours(config: str) -> bool:
+    """Whether a method is a truncated triplet one; their configs are the study's own."""
+    return config.startswith(Path(OURS).parts[0])
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Job:
             'optim_wrapper.optimizer.lr': self.lr,
             'randomness.seed': self.seed,
         }
-        if self.config.startswith('projects'):
+        if is_ours(self.config):
             found['default_hooks.target_update.horizon_epochs'] = self.epochs
         return found | dict(self.options)
 

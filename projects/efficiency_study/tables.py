@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from statistics import mean, stdev
 
-from projects.efficiency_study.plan import Plan
+from projects.efficiency_study.plan import Plan, is_ours
 from ttl_mm.analysis.bernoulli import overclustering_risk, smallest_safe_k
 from ttl_mm.analysis.report.figures import canvas, look_of
 from ttl_mm.analysis.report.logs import load_run
@@ -84,6 +84,21 @@ def methods_table(plan: Plan, results: Path) -> str:
     return _markdown(rows) + picture
 
 
+def lead_table(plan: Plan, results: Path) -> str:
+    """The best truncated triplet method against the best other one, after so many epochs."""
+    found = {m: runs for m, runs in runs_of(plan, results).items() if runs and m != SUPERVISED}
+    epochs = sorted({epoch for runs in found.values() for epoch in curve(runs[0], METRIC)})
+    rows = [['epochs', 'best truncated triplet', 'best other', 'lead in points of kNN']]
+    for epoch in epochs:
+        scores = {m: mean(curve(run, METRIC)[epoch] for run in runs) for m, runs in found.items()}
+        ours = [method for method in scores if is_ours(plan.methods[method])]
+        others = [method for method in scores if method not in ours]
+        if ours and others:
+            best, other = (max(names, key=scores.__getitem__) for names in (ours, others))
+            rows.append([str(epoch), best, other, f'{scores[best] - scores[other]:+.1f}'])
+    return _markdown(rows)
+
+
 def ablation_table(plan: Plan, results: Path) -> str:
     """One change each below the method that is changed, all with the first seed."""
     found, references = published(results / 'ablations'), published(results / 'methods')
@@ -146,6 +161,7 @@ def generated(plan: Plan, results: Path) -> dict[str, str]:
     return {
         'search': search_table(plan, results),
         'methods': methods_table(plan, results),
+        'lead': lead_table(plan, results),
         'ablations': ablation_table(plan, results),
         'planner': planner_lines(),
     }

@@ -9,7 +9,7 @@ import pytest
 
 from projects.efficiency_study import study
 from projects.efficiency_study.plan import PLAN, Plan
-from projects.efficiency_study.tables import generated, methods_table, write_readme
+from projects.efficiency_study.tables import generated, lead_table, methods_table, write_readme
 from tests.engine import toy_run
 from ttl_mm.engine.config_check import read_config
 from ttl_mm.errors import UserError
@@ -104,6 +104,17 @@ def test_the_table_has_mean_and_spread_of_the_logs(done, plan):
     (row,) = [r for r in methods_table(plan, done[1]).splitlines() if r.startswith('| simclr')]
     assert f'| {mean(ends):.1f} ± {stdev(ends):.1f} |' in row
     assert row.endswith('| 2 |')
+
+
+def test_the_lead_is_the_difference_of_the_means(done, plan):
+    def end(method):
+        logs = (done[1] / f'methods/{method}-seed{seed}/vis_data/scalars.json' for seed in (0, 1))
+        lines = [json.loads(log.read_text().splitlines()[-1]) for log in logs]
+        return mean(line['probe/knn_top1'] for line in lines)
+
+    last = lead_table(plan, done[1]).splitlines()[-1]
+    lead = end('ttl_smooth') - end('simclr')
+    assert last == f'| {plan.epochs} | ttl_smooth | simclr | {lead:+.1f} |'
 
 
 def test_a_page_without_a_mark_is_an_error(done, plan, tmp_path):
