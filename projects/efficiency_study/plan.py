@@ -109,6 +109,5 @@ PLAN = Plan(
         'k52_ceiling0': ('ttl_median', {'head.deputy_ceiling': 0.0}),
         'direct_momentum0.9': ('ttl_direct', {'base_momentum': 0.9}),
         'direct_gamma2': ('ttl_direct', {'head.gamma': 2.0}),
-        'direct_ranks1-5': ('ttl_direct', {'head.ranks': (1, 5)}),
     },
 )

@@ -58,7 +58,7 @@ default_hooks = dict(
         ),
         interval=2,
         linear=True,
-        linear_interval=20,
+        linear_interval=4,
     ),
 )
 optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.06, momentum=0.9, weight_decay=5e-4))
