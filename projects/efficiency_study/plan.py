@@ -48,10 +48,10 @@ class Plan:
         methods: config by name.
         rates: learning rates that are tried, with the first seed.
         search_epochs: length of those runs; each has a whole schedule.
-        epochs: length of all others.
-        seeds: of the methods; ablations have the first one.
-        ablations: by name the method that is changed, at its own learning rate, and the changes
-            of its model.
+        epochs: length of the runs that compare the methods.
+        seeds: of these runs.
+        ablations: by name a method and the changes of its model. Each is the run of the search that
+            was best for the method, with these changes.
         options: changes of every run.
     """
 
@@ -64,12 +64,11 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def search(self) -> Iterator[Job]:
-        options = {**self.options, 'default_hooks.probe.linear': False}  # kNN decides
         for lr in self.rates:
             for method, config in self.methods.items():
                 name = f'search/{method}-lr{lr}'
                 seed = self.seeds[0]
-                yield Job(name, method, config, self.search_epochs, lr, seed, options)
+                yield Job(name, method, config, self.search_epochs, lr, seed, self._short())
 
     def methods_with(
         self, rates: Mapping[str, float], seeds: Sequence[int] | None = None
@@ -81,11 +80,13 @@ class Plan:
 
     def ablations_with(self, rates: Mapping[str, float]) -> Iterator[Job]:
         for name, (method, changes) in self.ablations.items():
-            config, lr = self.methods[method], rates[method]
-            model = {f'+model.{key}': value for key, value in changes.items()}
-            options = {**self.options, **model}
+            config, lr, seed = self.methods[method], rates[method], self.seeds[0]
+            options = self._short() | {f'+model.{key}': value for key, value in changes.items()}
             name = f'ablations/{name}'
-            yield Job(name, method, config, self.epochs, lr, self.seeds[0], options)
+            yield Job(name, method, config, self.search_epochs, lr, seed, options)
+
+    def _short(self) -> dict[str, Any]:
+        return {**self.options, 'default_hooks.probe.linear': False}  # kNN decides
 
 
 PLAN = Plan(
@@ -104,10 +105,12 @@ PLAN = Plan(
     seeds=(0, 1, 2),
     ablations={
         'k1': ('ttl_smooth', {'head.ranks': (1, 1)}),
+        'k10': ('ttl_smooth', {'head.ranks': (10, 10)}),
         'margin-0.3': ('ttl_smooth', {'head.margin': -0.3}),
         'margin-1.2': ('ttl_smooth', {'head.margin': -1.2}),
         'k52_ceiling0': ('ttl_median', {'head.deputy_ceiling': 0.0}),
         'direct_momentum0.9': ('ttl_direct', {'base_momentum': 0.9}),
         'direct_gamma2': ('ttl_direct', {'head.gamma': 2.0}),
+        'direct_ranks1-5': ('ttl_direct', {'head.ranks': (1, 5)}),
     },
 )

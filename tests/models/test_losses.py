@@ -216,14 +216,15 @@ def test_zero_vectors_are_orthogonal_to_everything():
     assert loss[5].item() == pytest.approx(nearest[torch.arange(24) != 5].max().item())
 
 
+@pytest.mark.parametrize('bad', [torch.nan, -torch.nan, torch.inf])
 @pytest.mark.parametrize('ranks', [(1, 1), (5, 5), (2, 10), 'semi-hard'])
-def test_nan_negative_is_passed_over(ranks):
+def test_nan_negative_is_passed_over(ranks, bad):
     """It is nobody's negative and spoils nobody's gradient; as a positive it shows."""
     query, key = embeddings()
     others = torch.arange(24) != 7
     expected = loop_loss(query[others], key[others], ranks)
     (expected_grad,) = torch.autograd.grad(expected.sum(), query)
-    key[7, 3] = torch.nan
+    key[7, 3] = bad
     loss = truncated_triplet_loss(query, key, ranks, reduction='none')
     (grad,) = torch.autograd.grad(loss.sum(), query)
     assert loss[7].isnan()
