@@ -112,5 +112,7 @@ PLAN = Plan(
         'direct_momentum0.9': ('ttl_direct', {'base_momentum': 0.9}),
         'direct_gamma2': ('ttl_direct', {'head.gamma': 2.0}),
         'direct_ranks1-5': ('ttl_direct', {'head.ranks': (1, 5)}),
+        'simclr_temperature0.1': ('simclr', {'head.temperature': 0.1}),
+        'simclr_temperature0.5': ('simclr', {'head.temperature': 0.5}),
     },
 )

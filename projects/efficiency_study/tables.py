@@ -110,7 +110,8 @@ def ablation_table(plan: Plan, results: Path) -> str:
     rows = [['model', 'kNN', 'effective rank', 'Pr(Ω\\|A)']]
     for name, run in runs.items():
         keys = {METRIC: '.1f', RANK: '.1f', 'gauge/pr_omega_a': '.3f'}
-        rows.append([name, *(format(final(run, key), form) for key, form in keys.items())])
+        ends = {key: format(final(run, key), form) for key, form in keys.items() if curve(run, key)}
+        rows.append([name, *(ends.get(key, '') for key in keys)])
     return _markdown(rows)
 
 
