@@ -89,7 +89,7 @@ def lead_table(plan: Plan, results: Path) -> str:
     found = {m: runs for m, runs in runs_of(plan, results).items() if runs and m != SUPERVISED}
     epochs = sorted({epoch for runs in found.values() for epoch in curve(runs[0], METRIC)})
     rows = [['epochs', 'best truncated triplet', 'best other', 'lead in points of kNN']]
-    for epoch in epochs:
+    for epoch in epochs[1:]:  # the first is untrained
         scores = {m: mean(curve(run, METRIC)[epoch] for run in runs) for m, runs in found.items()}
         ours = [method for method in scores if is_ours(plan.methods[method])]
         others = [method for method in scores if method not in ours]
