@@ -42,16 +42,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """The same search and the same seeds for every method.
+    """The same search and the same seeds for every method, then more for the best.
 
     Args:
         methods: config by name.
         rates: learning rates that are tried, with the first seed.
         search_epochs: length of those runs; each has a whole schedule.
         epochs: length of the runs that compare the methods.
-        seeds: of these runs.
+        seeds: of these runs, for every method.
         ablations: by name a method and the changes of its model. Each is the run of the search that
             was best for the method, with these changes.
+        finals: more seeds, by the name of a method or of an ablation that is worth the whole
+            length.
         options: changes of every run.
     """
 
@@ -61,6 +63,7 @@ class Plan:
     epochs: int
     seeds: Sequence[int]
     ablations: Mapping[str, tuple[str, Mapping[str, Any]]]
+    finals: Mapping[str, Sequence[int]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def search(self) -> Iterator[Job]:
@@ -70,20 +73,32 @@ class Plan:
                 seed = self.seeds[0]
                 yield Job(name, method, config, self.search_epochs, lr, seed, self._short())
 
-    def methods_with(
-        self, rates: Mapping[str, float], seeds: Sequence[int] | None = None
-    ) -> Iterator[Job]:
-        for seed in self.seeds if seeds is None else seeds:
-            for method, config in self.methods.items():
-                name, lr = f'methods/{method}-seed{seed}', rates[method]
-                yield Job(name, method, config, self.epochs, lr, seed, self.options)
+    def contenders(self) -> dict[str, list[int]]:
+        """All that run the whole length, with their seeds."""
+        names = [*self.methods, *(name for name in self.finals if name not in self.methods)]
+        common = {name: self.seeds if name in self.methods else () for name in names}
+        return {name: [*common[name], *self.finals.get(name, ())] for name in names}
+
+    def method_of(self, name: str) -> str:
+        """The method that a contender is, or changes."""
+        return name if name in self.methods else self.ablations[name][0]
+
+    def methods_with(self, rates: Mapping[str, float]) -> Iterator[Job]:
+        runs = [(seed, name) for name, seeds in self.contenders().items() for seed in seeds]
+        for seed, name in sorted(runs, key=lambda run: run[0]):
+            folder = f'methods/{name}-seed{seed}'
+            yield self._job(folder, name, self.epochs, rates, seed, self.options)
 
     def ablations_with(self, rates: Mapping[str, float]) -> Iterator[Job]:
-        for name, (method, changes) in self.ablations.items():
-            config, lr, seed = self.methods[method], rates[method], self.seeds[0]
-            options = self._short() | {f'+model.{key}': value for key, value in changes.items()}
-            name = f'ablations/{name}'
-            yield Job(name, method, config, self.search_epochs, lr, seed, options)
+        for name in self.ablations:
+            folder, seed = f'ablations/{name}', self.seeds[0]
+            yield self._job(folder, name, self.search_epochs, rates, seed, self._short())
+
+    def _job(self, folder: str, name: str, epochs: int, rates, seed: int, options) -> Job:
+        method = self.method_of(name)
+        changes = self.ablations[name][1] if name in self.ablations else {}
+        options = {**options, **{f'+model.{key}': value for key, value in changes.items()}}
+        return Job(folder, method, self.methods[method], epochs, rates[method], seed, options)
 
     def _short(self) -> dict[str, Any]:
         return {**self.options, 'default_hooks.probe.linear': False}  # kNN decides
@@ -102,7 +117,7 @@ PLAN = Plan(
     rates=(0.03, 0.1, 0.3),
     search_epochs=4,
     epochs=10,
-    seeds=(0, 1, 2),
+    seeds=(0, 1),
     ablations={
         'k1': ('ttl_smooth', {'head.ranks': (1, 1)}),
         'k10': ('ttl_smooth', {'head.ranks': (10, 10)}),
@@ -114,5 +129,13 @@ PLAN = Plan(
         'direct_ranks1-5': ('ttl_direct', {'head.ranks': (1, 5)}),
         'simclr_temperature0.1': ('simclr', {'head.temperature': 0.1}),
         'simclr_temperature0.5': ('simclr', {'head.temperature': 0.5}),
+    },
+    finals={
+        'direct_ranks1-5': (0, 1, 2),
+        'simclr_temperature0.1': (0, 1, 2),
+        'ttl_direct': (2,),
+        'simclr': (2,),
+        'ttl_smooth': (2,),
+        'byol': (2,),
     },
 )

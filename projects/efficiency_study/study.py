@@ -4,9 +4,9 @@
     python projects/efficiency_study/study.py publish [--work-dir DIR]
 
 ``run`` does the runs that are neither finished nor published, in order, and may be stopped and
-started again at any time: first the search for each method's learning rate, then all methods with
-the first seed, the ablations, and the other seeds. ``publish`` copies what the finished runs
-measured to ``results/`` and writes tables and figure from there.
+started again at any time: first the search for each method's learning rate, then the ablations,
+and all methods seed by seed. ``publish`` copies what the finished runs measured to ``results/`` and
+writes tables and figure from there.
 """
 
 import argparse
@@ -90,10 +90,8 @@ def run(plan: Plan, work_dir: Path, results: Path = RESULTS, parallel: int = 1) 
     do(plan.search(), work_dir, results, parallel)
     best = best_rates(plan, work_dir, results)
     print(f'learning rates: {best}', flush=True)
-    first, *others = plan.seeds
-    do(plan.methods_with(best, [first]), work_dir, results, parallel)
     do(plan.ablations_with(best), work_dir, results, parallel)
-    do(plan.methods_with(best, others), work_dir, results, parallel)
+    do(plan.methods_with(best), work_dir, results, parallel)
 
 
 def publish(plan: Plan, work_dir: Path, results: Path = RESULTS) -> Iterator[str]:

@@ -66,8 +66,8 @@ def _cell(score: float | None, best: float) -> str:
 def runs_of(plan: Plan, results: Path) -> dict[str, list[Run]]:
     """The finished runs of every method, one per seed."""
     runs = published(results / 'methods')
-    names = {method: [f'{method}-seed{seed}' for seed in plan.seeds] for method in plan.methods}
-    return {method: [runs[n] for n in found if n in runs] for method, found in names.items()}
+    names = {name: [f'{name}-seed{s}' for s in seeds] for name, seeds in plan.contenders().items()}
+    return {name: [runs[n] for n in found if n in runs] for name, found in names.items()}
 
 
 def methods_table(plan: Plan, results: Path) -> str:
@@ -91,7 +91,7 @@ def lead_table(plan: Plan, results: Path) -> str:
     rows = [['epochs', 'best truncated triplet', 'best other', 'lead in points of kNN']]
     for epoch in epochs[1:]:  # the first is untrained
         scores = {m: mean(curve(run, METRIC)[epoch] for run in runs) for m, runs in found.items()}
-        ours = [method for method in scores if is_ours(plan.methods[method])]
+        ours = [method for method in scores if is_ours(plan.methods[plan.method_of(method)])]
         others = [method for method in scores if method not in ours]
         if ours and others:
             best, other = (max(names, key=scores.__getitem__) for names in (ours, others))
