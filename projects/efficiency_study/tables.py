@@ -107,11 +107,10 @@ def ablation_table(plan: Plan, results: Path) -> str:
         tried = [search[n] for rate in plan.rates if (n := f'{method}-lr{rate}') in search]
         if name in found and tried:
             runs |= {method: max(tried, key=lambda run: final(run, METRIC)), name: found[name]}
-    rows = [['model', 'kNN', 'effective rank', 'Pr(Ω\\|A)']]
-    for name, run in runs.items():
-        keys = {METRIC: '.1f', RANK: '.1f', 'gauge/pr_omega_a': '.3f'}
-        ends = {key: format(final(run, key), form) for key, form in keys.items() if curve(run, key)}
-        rows.append([name, *(ends.get(key, '') for key in keys)])
+    rows = [['model', 'kNN', 'effective rank']]
+    rows += [
+        [name, *(f'{final(run, key):.1f}' for key in (METRIC, RANK))] for name, run in runs.items()
+    ]
     return _markdown(rows)
 
 
