@@ -136,6 +136,5 @@ PLAN = Plan(
         'ttl_direct': (2,),
         'simclr': (2,),
         'ttl_smooth': (2,),
-        'byol': (2,),
     },
 )
