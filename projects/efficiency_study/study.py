@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from projects.efficiency_study.plan import PLAN, Job, Plan
 from projects.efficiency_study.tables import METRIC, final, write_readme
 from ttl_mm.analysis.report.logs import load_run
-from ttl_mm.analysis.report.run import Run
+from ttl_mm.analysis.report.run import Run, is_training_line
 from ttl_mm.errors import UserError
 
 HERE = Path(__file__).resolve().parent
@@ -95,7 +95,7 @@ def run(plan: Plan, work_dir: Path, results: Path = RESULTS, parallel: int = 1) 
 
 
 def publish(plan: Plan, work_dir: Path, results: Path = RESULTS) -> Iterator[str]:
-    """Copy the measured lines of the finished runs; the names of those that are not finished."""
+    """Copy what the finished runs measured; the names of those that are not finished."""
     jobs = list(plan.search())
     if all(finished(job, work_dir, results) for job in jobs):
         best = best_rates(plan, work_dir, results)
@@ -105,13 +105,16 @@ def publish(plan: Plan, work_dir: Path, results: Path = RESULTS) -> Iterator[str
         if found is None:
             yield job.name
             continue
-        lines = [json.dumps(record) for record in found.records if _is_measured(record)]
+        lines = [json.dumps(record) for record in found.records if _is_kept(found, record)]
         log = results / job.name / 'vis_data' / 'scalars.json'
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text('\n'.join(lines) + '\n')
 
 
-def _is_measured(record: dict) -> bool:
+def _is_kept(run: Run, record: dict) -> bool:
+    """What was measured; of the training lines the last of each epoch, which tell its length."""
+    if is_training_line(record):
+        return record['iter'] % run.iterations_per_epoch == 0
     return any(key.startswith(MEASURED) for key in record)
 
 

@@ -11,6 +11,7 @@ from projects.efficiency_study import study
 from projects.efficiency_study.plan import PLAN, Plan
 from projects.efficiency_study.tables import generated, lead_table, methods_table, write_readme
 from tests.engine import toy_run
+from ttl_mm.analysis.report.logs import load_run
 from ttl_mm.engine.config_check import read_config
 from ttl_mm.errors import UserError
 
@@ -125,6 +126,12 @@ def test_the_lead_is_the_difference_of_the_means(done, plan):
     lead = ours[best] - end('simclr', 0, 1, 2)
     last = lead_table(plan, done[1]).splitlines()[-1]
     assert last == f'| {plan.epochs} | {best} | simclr | {lead:+.1f} |'
+
+
+def test_the_report_knows_epochs_and_hours_of_a_published_run(done):
+    published, run = (load_run(folder / 'methods/simclr-seed0') for folder in reversed(done))
+    assert published.iterations_per_epoch == run.iterations_per_epoch
+    assert published.hours(run.last_iteration) > 0
 
 
 def test_a_page_without_a_mark_is_an_error(done, plan, tmp_path):

@@ -17,6 +17,8 @@ COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#0
 DASHES = ['-', '--', ':', '-.']
 INK, FAINT = '#22303c', '#8a97a3'
 MAX_POINTS = 500
+#: a longer legend would hide the curves
+MAX_INSIDE = 8
 
 STYLE = {
     'figure.facecolor': 'white',
@@ -66,7 +68,9 @@ def curves(
     lines = [line for line in lines if len(line[2])]
     if not lines:
         return None
-    with canvas() as (figure, axes):
+    beside = len(lines) > MAX_INSIDE
+    size = (7.2, max(3.2, 0.6 + 0.19 * len(lines))) if beside else ()
+    with canvas(*size) as (figure, axes):
         for index, name, x, y in lines:
             marker = 'o' if markers or len(y) == 1 else None
             axes.plot(x, y, label=name, marker=marker, markersize=3.5, **look_of(index))
@@ -77,7 +81,9 @@ def curves(
             axes.set_ylim(bottom=0, top=1.08 * max(y.max() for *_, y in lines) or 1)
         if axis.name == 'images':
             axes.xaxis.set_major_formatter(EngFormatter(sep=''))
-        if len(runs) > 1:
+        if beside:
+            figure.legend(loc='outside right upper')
+        elif len(runs) > 1:
             axes.legend()
     return figure
 
