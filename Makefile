@@ -24,7 +24,7 @@ faults: full  ## the long fault suite: kills, hostile files, hanging ranks
 	@$(BIN)/python -m pytest -m faults
 
 lint: full
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python -m tests.house_rules
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python -m tools.house_rules
 
 clean:
 	rm -rf .venv build *.egg-info

@@ -3,3 +3,5 @@
 import os
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
+
+import ttl_mm.registry  # noqa: F401  guards torchvision before a test imports it

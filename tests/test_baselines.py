@@ -10,13 +10,13 @@ from mmengine.config import Config
 from mmengine.hub import get_config
 from mmengine.registry import init_default_scope
 
-from tests.engine.toy_run import assert_same_run, curve, log_file, make_images, run
-from ttl_mm.engine.checkpoint_file import sealed_files
-from ttl_mm.engine.config_check import read_config
-from ttl_mm.engine.exit_codes import PREEMPTED
+from tests.helpers.paths import ROOT
+from tests.helpers.toy_run import assert_same_run, curve, log_file, make_images, run
+from ttl_mm.checkpoint.sealed import sealed_files
+from ttl_mm.config import read_config
+from ttl_mm.engine.state.exit_codes import PREEMPTED
 from ttl_mm.registry import MODELS
 
-ROOT = Path(__file__).parents[1]
 BASELINES = ROOT / 'configs' / 'baselines'
 METHODS = (
     'simclr', 'moco', 'mocov2', 'swav', 'swav_multicrop', 'byol', 'simsiam', 'supervised', 'random',

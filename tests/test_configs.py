@@ -1,7 +1,6 @@
 """Every recipe: its name, its parts, its schedule; and the main ones train."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +10,13 @@ from mmengine.hooks import Hook
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
+from tests.helpers.paths import ROOT
+from ttl_mm.config import read_config
 from ttl_mm.datasets import RandomViews
-from ttl_mm.engine.config_check import read_config
 from ttl_mm.registry import HOOKS, MODELS, RUNNERS
 
-ROOT = Path(__file__).parent.parent / 'configs'
+ROOT = ROOT / 'configs'
 RECIPES = {path.stem: path for path in sorted(ROOT.glob('*.py'))}
 NAME = re.compile(
     r'ttl(_[a-z]+\d*)?_r(?P<depth>18|50)(_[a-z]+\d*)?_(?P<gpus>\d+)xb(?P<batch>\d+)'

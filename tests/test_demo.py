@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.helpers.paths import ROOT
+
 CONFIG = 'configs/ttl_smooth_r18_digits_1xb32_40e.py'
 
 

@@ -1,4 +1,4 @@
-from tests.house_rules import junk_files, large_files, repeated_assignments
+from tools.house_rules import junk_files, large_files, repeated_assignments
 
 
 def test_junk_is_named():

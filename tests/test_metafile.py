@@ -10,11 +10,11 @@ import yaml
 from mmengine.config import Config
 from modelindex.load_model_index import load
 
-from ttl_mm.analysis.published import published
+from tests.helpers.paths import ROOT
+from ttl_mm.report.published import published
 from ttl_mm.zoo.cache import status
 from ttl_mm.zoo.manifest import read_manifest
 
-ROOT = Path(__file__).parent.parent
 INDEX = yaml.safe_load((ROOT / 'model-index.yml').read_text())
 METAFILES = {path: yaml.safe_load((ROOT / path).read_text()) for path in INDEX['Import']}
 MODELS = [(path, model) for path, file in METAFILES.items() for model in file['Models']]

@@ -1,13 +1,12 @@
 """The README and the docs name only what exists."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.helpers.paths import ROOT
 from ttl_mm.cli import build_parser
 
-ROOT = Path(__file__).parent.parent
 FILE = r'(?<![\w/])(?:configs|tools|projects|docs|requirements)/[\w./-]+\.\w+'
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('*.md'))]
 

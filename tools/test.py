@@ -11,7 +11,7 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
 
 from mmengine.config import DictAction
 
-from ttl_mm.engine.launch import evaluate, exit_code
+from ttl_mm.engine.runner.launch import evaluate, exit_code
 
 
 def parse_args() -> argparse.Namespace:

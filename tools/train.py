@@ -11,7 +11,7 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
 
 from mmengine.config import DictAction
 
-from ttl_mm.engine.launch import TRACKERS, exit_code, train
+from ttl_mm.engine.runner.launch import TRACKERS, exit_code, train
 
 
 def parse_args() -> argparse.Namespace:

@@ -1,12 +1,14 @@
 """Truncated-triplet self-supervised pre-training for OpenMMLab."""
 
-__version__ = '0.1.0'
+from ttl_mm.version import __version__
+
+__all__ = ['__version__', 'get_model']
 
 
 def __getattr__(name: str):
-    """Names that need torch are imported when they are asked for."""
+    """Import what needs torch only when it is asked for, so that ``import ttl_mm`` is quick."""
     if name == 'get_model':
-        from ttl_mm.zoo.models import get_model
+        from ttl_mm.models import get_model
 
         return get_model
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -2,7 +2,8 @@
 
 ``type='ttl_mm.TTLAlgorithm'`` resolves in any mmengine config with no ``custom_imports``: mmengine
 imports ``ttl_mm.registry`` when it meets the scope, and the registry imports its location when
-asked for a name.
+asked for a name. The parts of a task are registered by its ``parts`` module, which its configs name
+in ``custom_imports``. Importing this module also makes the loading of checkpoints safe.
 """
 
 from mmengine.registry import DATA_SAMPLERS as MMENGINE_DATA_SAMPLERS
@@ -17,17 +18,18 @@ from mmengine.registry import RUNNERS as MMENGINE_RUNNERS
 from mmengine.registry import TRANSFORMS as MMENGINE_TRANSFORMS
 from mmengine.registry import WEIGHT_INITIALIZERS as MMENGINE_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
-from mmengine.runner import CheckpointLoader
 
-from ttl_mm.torchvision_guard import guard_torchvision
+from ttl_mm.checkpoint.mmengine_loader import use_safe_loading
+from ttl_mm.compat.torchvision_guard import guard_torchvision
 
 # Every module of ours that needs mmpretrain or mmdet comes after this one: the __init__ of each
 # subpackage imports it first.
 guard_torchvision()
+use_safe_loading()
 
 
-def _child(parent: Registry, location: str) -> Registry:
-    return Registry(parent.name, parent=parent, scope='ttl_mm', locations=[location])
+def _child(parent: Registry, *locations: str) -> Registry:
+    return Registry(parent.name, parent=parent, scope='ttl_mm', locations=list(locations))
 
 
 MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models')
@@ -40,13 +42,4 @@ RUNNERS = _child(MMENGINE_RUNNERS, 'ttl_mm.engine')
 DATASETS = _child(MMENGINE_DATASETS, 'ttl_mm.datasets')
 TRANSFORMS = _child(MMENGINE_TRANSFORMS, 'ttl_mm.datasets')
 DATA_SAMPLERS = _child(MMENGINE_DATA_SAMPLERS, 'ttl_mm.datasets')
-METRICS = _child(MMENGINE_METRICS, 'ttl_mm.evaluation')
-
-
-def _load_from_zoo(filename: str, map_location=None) -> dict:
-    from ttl_mm.zoo.models import load_from_zoo
-
-    return load_from_zoo(filename, map_location)
-
-
-CheckpointLoader.register_scheme('ttl_mm://', _load_from_zoo, force=True)
+METRICS = _child(MMENGINE_METRICS)  # all of them belong to a task

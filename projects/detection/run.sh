@@ -25,6 +25,6 @@ if [ "$checkpoint" != none ]; then
 fi
 options+=("$@")
 export PYTHONPATH="$root:${PYTHONPATH:-}"
-"${PYTHON:-python}" -m ttl_mm check_detection "$config" "${check[@]}" --cfg-options "${options[@]}"
+"${PYTHON:-python}" -m ttl_mm detect check "$config" "${check[@]}" --cfg-options "${options[@]}"
 exec "$root/tools/dist_train.sh" "$config" "$gpus" ${RESUME:+--resume} \
     --cfg-options "${options[@]}"

@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from projects.efficiency_study.plan import PLAN, Job, Plan
 from projects.efficiency_study.tables import METRIC, final, write_readme
-from ttl_mm.analysis.report.logs import load_run
-from ttl_mm.analysis.report.run import Run, is_training_line
 from ttl_mm.errors import UserError
+from ttl_mm.report.logs import load_run
+from ttl_mm.report.run import Run, is_training_line
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

@@ -5,11 +5,11 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from projects.efficiency_study.plan import Plan, is_ours
-from ttl_mm.analysis.bernoulli import overclustering_risk, smallest_safe_k
-from ttl_mm.analysis.report.figures import canvas, look_of
-from ttl_mm.analysis.report.logs import load_run
-from ttl_mm.analysis.report.run import Run
 from ttl_mm.errors import UserError
+from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
+from ttl_mm.report.figures import canvas, look_of
+from ttl_mm.report.logs import load_run
+from ttl_mm.report.run import Run
 
 METRIC = 'probe/knn_top1'
 LINEAR = 'probe/linear_top1'

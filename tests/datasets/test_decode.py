@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.datasets.decode import BadImageError, decode_image, open_image
 from ttl_mm.errors import UserError
 

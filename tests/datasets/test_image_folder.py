@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.image_folder import ImageFolder

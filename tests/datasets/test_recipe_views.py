@@ -11,9 +11,10 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
+from tests.helpers.paths import ROOT
 from ttl_mm.datasets.view_params import View
 
-DATASETS = Path(__file__).resolve().parents[2] / 'configs/_base_/datasets'
+DATASETS = ROOT / 'configs/_base_/datasets'
 PHOTO = Path(sklearn.datasets.__file__).parent / 'images' / 'china.jpg'
 
 

@@ -8,7 +8,7 @@ import torch
 from mmengine.dataset import BaseDataset
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.sampler import EpochSampler

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from mmengine.registry import init_default_scope
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.datasets import ImageFolder
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_sheet import fit, tile, view_sheet, views_of

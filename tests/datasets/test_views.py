@@ -10,7 +10,7 @@ from mmpretrain.datasets import PackInputs
 from mmpretrain.models import SelfSupDataPreprocessor
 from PIL import Image
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.datasets import RandomViews
 from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.sample_index import SampleIndex

@@ -9,7 +9,7 @@ from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 from torch.utils.data import DataLoader
 
-from tests.datasets.images import encode, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.datasets import EpochSampler, ImageFolder
 from ttl_mm.datasets.train_loader import train_loader
 

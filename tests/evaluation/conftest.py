@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmpretrain.models import ResNet_CIFAR
 
-from tests.evaluation.folders import make_folder
+from tests.helpers.folders import make_folder
 
 
 @pytest.fixture(scope='session')

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from torch import distributed, multiprocessing, nn
 
 from tests.evaluation.conftest import random_network
-from tests.evaluation.folders import make_folder
+from tests.helpers.folders import make_folder
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import FeatureWriter, read_features

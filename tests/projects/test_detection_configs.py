@@ -5,7 +5,6 @@ Every check of a defect is also run on a config with that defect put back, where
 
 from copy import deepcopy
 from functools import cache
-from pathlib import Path
 from runpy import run_path
 
 import pytest
@@ -14,11 +13,12 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 
-import ttl_mm.detection  # noqa: F401 registers what the configs name
-from ttl_mm.engine.config_check import merge_options
+import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
+from tests.helpers.paths import ROOT
+from ttl_mm.config import merge_options
 from ttl_mm.registry import HOOKS, METRICS, MODELS
 
-FOLDER = Path(__file__).parents[2] / 'projects' / 'detection' / 'configs'
+FOLDER = ROOT / 'projects' / 'detection' / 'configs'
 COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 MAIN = [COCO, f'{COCO}_moco', VOC, f'{VOC}_moco']
 ALL = sorted(path.stem for path in FOLDER.glob('*.py'))

@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 import torch
 
-import ttl_mm.detection  # noqa: F401 registers what the configs name
-from tests.detection_data import write_coco, write_voc
-from ttl_mm.engine import launch
-from ttl_mm.engine.config_check import read_config
+import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
+from tests.helpers.detection_data import write_coco, write_voc
+from tests.helpers.paths import ROOT
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.config import read_config
+from ttl_mm.engine.runner import launch
 from ttl_mm.errors import UserError
-from ttl_mm.zoo.load import load_backbone_state
 
-CONFIGS = Path(__file__).parents[2] / 'projects' / 'detection' / 'configs'
+CONFIGS = ROOT / 'projects' / 'detection' / 'configs'
 COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 
 

@@ -10,12 +10,12 @@ import pytest
 from projects.efficiency_study import study
 from projects.efficiency_study.plan import PLAN, Plan
 from projects.efficiency_study.tables import generated, lead_table, methods_table, write_readme
-from tests.engine import toy_run
-from ttl_mm.analysis.report.logs import load_run
-from ttl_mm.engine.config_check import read_config
+from tests.helpers import toy_run
+from tests.helpers.paths import ROOT
+from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
+from ttl_mm.report.logs import load_run
 
-ROOT = Path(__file__).parents[2]
 HERE = ROOT / 'projects' / 'efficiency_study'
 
 

@@ -1,7 +1,6 @@
 """The configs of projects/sysu30k_reid: their figures, and the whole way on made-up images."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,14 +8,15 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
-from ttl_mm.datasets.reid_synthetic import make_split
-from ttl_mm.engine.config_check import read_config
-from ttl_mm.engine.launch import evaluate, train
+from tests.helpers.paths import ROOT
+from ttl_mm.config import read_config
+from ttl_mm.engine.runner.launch import evaluate, train
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import read_features
-from ttl_mm.evaluation.reid import evaluate_reid
+from ttl_mm.tasks.reid.evaluate import evaluate_reid
+from ttl_mm.tasks.reid.synthetic import make_split
 
-FOLDER = Path(__file__).parents[2] / 'projects/sysu30k_reid/configs'
+FOLDER = ROOT / 'projects/sysu30k_reid/configs'
 TRAIN = sorted(FOLDER.glob('ttl_*.py'))
 TEST = sorted(FOLDER.glob('test_*.py'))
 

@@ -1,19 +1,17 @@
 """The entry that ships: its file is whole, and its figures come out again."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 import ttl_mm
+from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
 from ttl_mm.datasets.digits import Digits
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.probe import measure_checkpoint as measure
 from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.manifest import find_entry
-from ttl_mm.zoo.measure import measure
 
-ROOT = Path(__file__).parents[2]
 NAME = 'ttl_r18_digits'
 
 

@@ -4,17 +4,20 @@ import hashlib
 import multiprocessing
 import random
 import time
+from functools import partial
 
 import pytest
 import torch
 
-from tests.zoo.server import Server
+from tests.helpers.server import Server
+from ttl_mm.checkpoint.load import unreadable
 from ttl_mm.errors import UserError
 from ttl_mm.zoo import cache as zoo_cache
-from ttl_mm.zoo.cache import fetch, status
+from ttl_mm.zoo.cache import status
 from ttl_mm.zoo.manifest import Entry
 from ttl_mm.zoo.transfer import TransferError, _SameHost
 
+fetch = partial(zoo_cache.fetch, check=unreadable)
 DATA = random.Random(0).randbytes(300_000)
 TIMEOUT = 0.4
 

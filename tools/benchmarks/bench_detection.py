@@ -129,7 +129,7 @@ def main() -> int:
     parser.add_argument('--out', type=Path, default=Path('work_dirs/bench_detection'))
     args = parser.parse_args()
     os.environ['COCO_ROOT'] = str(subset(args.coco, args.out / 'coco', count=8))
-    from ttl_mm.engine.launch import train
+    from ttl_mm.engine.runner.launch import train
 
     start = time.perf_counter()
     sizes = options(args.checkpoint, args.iterations, args.side)

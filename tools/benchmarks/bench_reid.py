@@ -19,10 +19,10 @@ from torch.utils.data import DataLoader
 
 from ttl_mm.datasets import EpochSampler, ImageFolder
 from ttl_mm.datasets.name_list import NameList, write_name_list
-from ttl_mm.datasets.reid_names import train_identities
-from ttl_mm.datasets.reid_synthetic import draw_person
 from ttl_mm.evaluation import evaluate_retrieval
 from ttl_mm.evaluation.retrieval import SCORE_BYTES
+from ttl_mm.tasks.reid.names import train_identities
+from ttl_mm.tasks.reid.synthetic import draw_person
 
 GB = 1e9
 

@@ -15,17 +15,17 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import affine_grid, grid_sample, normalize
 
-from ttl_mm.analysis import analyze_features, effective_rank, overclustering_risk, smallest_safe_k
-from ttl_mm.analysis.report.clustering import (
+from ttl_mm.engine.hooks.target_update_hook import cosine_momentum
+from ttl_mm.evaluation.knn import knn_classify
+from ttl_mm.gauges import analyze_features, effective_rank, overclustering_risk, smallest_safe_k
+from ttl_mm.models.losses import truncated_triplet_loss
+from ttl_mm.report.clustering_figures import (
     both_sides_figure,
     pole_loss_figure,
     rank_figure,
     sweep_figure,
 )
-from ttl_mm.analysis.report.figures import COLOURS, canvas
-from ttl_mm.engine.target_update_hook import cosine_momentum
-from ttl_mm.evaluation.knn import knn_classify
-from ttl_mm.models.losses import truncated_triplet_loss
+from ttl_mm.report.figures import COLOURS, canvas
 
 FIGURES = Path(__file__).resolve().parents[2] / 'docs' / 'figures'
 DEPUTIES = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from ttl_mm.datasets import colour
+from ttl_mm.datasets import color as colour
 from ttl_mm.datasets.decode import open_image
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view

@@ -6,10 +6,8 @@ from ttl_mm.datasets.digits import Digits
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.load_image import LoadImage
 from ttl_mm.datasets.part import Fraction
-from ttl_mm.datasets.reid import ReIDTestSet, ReIDTrainSet
 from ttl_mm.datasets.sampler import EpochSampler
 from ttl_mm.datasets.views import RandomViews
-from ttl_mm.datasets.voc_boxes import VOCTrainingBoxes
 
 __all__ = [
     'BadImageError',
@@ -19,8 +17,5 @@ __all__ = [
     'ImageFolder',
     'LoadImage',
     'RandomViews',
-    'ReIDTestSet',
-    'ReIDTrainSet',
-    'VOCTrainingBoxes',
     'decode_image',
 ]

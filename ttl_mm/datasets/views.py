@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from mmcv.transforms import BaseTransform
 
-from ttl_mm.datasets import colour
+from ttl_mm.datasets import color as colour
 from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, open_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view

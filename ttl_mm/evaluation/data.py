@@ -7,6 +7,7 @@ import numpy as np
 from mmengine.registry import DefaultScope
 from torch.utils.data import Dataset
 
+from ttl_mm.config import read_config
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.part import Part
 from ttl_mm.errors import UserError
@@ -48,8 +49,6 @@ def open_splits(data: str, size: int) -> tuple[dict[str, Dataset], str]:
 
 
 def _from_config(path: str, size: int) -> tuple[dict, str]:
-    from ttl_mm.engine.config_check import read_config  # which imports the probe, hence us
-
     config = read_config(path)
     loaders = {
         'train': config.get('train_dataloader'),

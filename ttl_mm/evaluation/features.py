@@ -14,10 +14,10 @@ from mmengine.dist import barrier, get_dist_info
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-import ttl_mm
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, FeatureWriter, read_features
 from ttl_mm.evaluation.forward import evaluating, extract_batches, output_stages
+from ttl_mm.version import __version__
 
 
 def extract_features(
@@ -144,7 +144,7 @@ def data_identity(dataset) -> dict:
 def versions() -> dict[str, str]:
     """The versions that a figure depends on."""
     return {
-        'ttl_mm': ttl_mm.__version__,
+        'ttl_mm': __version__,
         'torch': torch.__version__,
         'mmpretrain': mmpretrain.__version__,
         'mmengine': mmengine.__version__,

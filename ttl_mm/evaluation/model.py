@@ -6,11 +6,13 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
+from ttl_mm.checkpoint import layouts
+from ttl_mm.checkpoint.coverage import load_state, shapes_of
+from ttl_mm.checkpoint.load import load_backbone_state, resolve
+from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
-from ttl_mm.zoo import layouts
 from ttl_mm.zoo.cache import sha256_of
-from ttl_mm.zoo.load import load_backbone_state, load_into, resolve
 
 IMAGENET = {'mean': (123.675, 116.28, 103.53), 'std': (58.395, 57.12, 57.375), 'to_rgb': True}
 
@@ -21,7 +23,7 @@ def load_model(
     """The backbone, its preprocessor, and where they came from.
 
     Args:
-        checkpoint: a file in any layout that :mod:`ttl_mm.zoo.load` reads, or ``ttl_mm://name``.
+        checkpoint: a file in any layout that :mod:`ttl_mm.checkpoint.load` reads, or ``ttl_mm://name``.
         config: a config with the backbone and the ``data_preprocessor``. Without one the backbone
             is read off the shapes, and images are normalised as for ImageNet.
         device: a GPU if there is one, by default.
@@ -31,7 +33,7 @@ def load_model(
     if config is not None:
         backbone_cfg, normalise = _from_config(config)
     else:
-        backbone_cfg = layouts.backbone_config({n: tuple(t.shape) for n, t in state.items()})
+        backbone_cfg = layouts.backbone_config(shapes_of(state))
         normalise = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
     if backbone_cfg is None:
         raise UserError(
@@ -40,12 +42,12 @@ def load_model(
         )
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         backbone, preprocessor = MODELS.build(backbone_cfg), MODELS.build(normalise)
-    load_into(backbone, state)
+    load_state(backbone, state, checkpoint)
     device = torch.device(device or ('cuda' if torch.cuda.is_available() else 'cpu'))
     about = {
         'checkpoint': Path(path).name,
         'checkpoint_sha256': sha256_of(path),
-        'architecture': layouts.architecture({n: tuple(t.shape) for n, t in state.items()}),
+        'architecture': layouts.architecture(shapes_of(state)),
         'normalisation': {key: normalise.get(key) for key in ('mean', 'std', 'to_rgb')},
     }
     backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here
@@ -53,8 +55,6 @@ def load_model(
 
 
 def _from_config(path: str) -> tuple[dict, dict]:
-    from ttl_mm.engine.config_check import read_config  # which imports the probe, hence us
-
     config = read_config(path)
     model = config.get('model') or {}
     # mmpretrain's own configs have it beside the model, without a type

@@ -15,6 +15,7 @@ from ttl_mm.zoo.manifest import Entry
 from ttl_mm.zoo.transfer import Report, TransferError, transfer
 
 Say = Callable[[str], None]  # takes a line for the user
+Check = Callable[[Path], str | None]  # why a file is not usable; None if it is
 
 TIMEOUT = 30.0  # seconds without news from a server
 ATTEMPTS = 5  # per address, as long as each one brings something
@@ -78,12 +79,22 @@ def fetch(
     entry: Entry,
     cache: Path | None = None,
     *,
+    check: Check,
     allow_unhashed: bool = False,
     timeout: float = TIMEOUT,
     report: Report = lambda done, total: None,
     say: Say = lambda text: None,
 ) -> Path:
     """The path of the checked file, fetched first if need be.
+
+    Args:
+        entry: What to fetch.
+        cache: The folder of checked files.
+        check: Looks at a file that nobody has published a hash of, before it is pinned.
+        allow_unhashed: Whether such a file may be fetched at all.
+        timeout: Seconds without news from a server.
+        report: Called with the bytes done and the bytes in all.
+        say: Called with a line for the user.
 
     Raises:
         UserError: it could not be had; the message has the cause for each address.
@@ -111,9 +122,9 @@ def fetch(
             say(f'{path} is damaged ({problem_with(path, *expected)}) and is fetched again')
             path.unlink()
         if not path.exists():
-            _fetch_from_mirrors(entry, path, expected, timeout, report, say)
+            _fetch_from_mirrors(entry, path, expected, timeout, report, say, check)
         if expected is None:
-            _pin(entry, cache, path, say)
+            _pin(entry, cache, path, say, check)
     return path
 
 
@@ -124,6 +135,7 @@ def _fetch_from_mirrors(
     timeout: float,
     report: Report,
     say: Say,
+    check: Check,
 ) -> None:
     key = expected[1] if expected else entry.name
     part = path.parent / 'partial' / f'{key}.part{path.suffix}'
@@ -134,7 +146,7 @@ def _fetch_from_mirrors(
             continue
         say(f'fetching {url}')
         try:
-            _attempts(url, part, expected, timeout, entry.redirect_hosts, report)
+            _attempts(url, part, expected, timeout, entry.redirect_hosts, report, check)
         except TransferError as error:
             causes.append(f'{url}: {error}')
             continue
@@ -147,7 +159,7 @@ def _fetch_from_mirrors(
     )
 
 
-def _attempts(url, part, expected, timeout, hosts, report) -> None:
+def _attempts(url, part, expected, timeout, hosts, report, check) -> None:
     """Fetch one address, going on after an interruption as long as bytes come in."""
     size = expected[0] if expected else None
     for attempt in range(ATTEMPTS):
@@ -161,7 +173,7 @@ def _attempts(url, part, expected, timeout, hosts, report) -> None:
             if not error.passing or after <= before or attempt == ATTEMPTS - 1:
                 raise
             continue
-        problem = problem_with(part, *expected) if expected else _unreadable(part)
+        problem = problem_with(part, *expected) if expected else check(part)
         if problem is None:
             return
         part.unlink()
@@ -170,19 +182,8 @@ def _attempts(url, part, expected, timeout, hosts, report) -> None:
     raise TransferError('it never sent the right bytes')
 
 
-def _unreadable(path: Path) -> str | None:
-    """For a file without a known hash: it must at least be a checkpoint that runs nothing."""
-    from ttl_mm.zoo.load import load_backbone_state
-
-    try:
-        load_backbone_state(path)
-    except UserError as error:
-        return str(error)
-    return None
-
-
-def _pin(entry: Entry, cache: Path, path: Path, say: Say) -> None:
-    problem = _unreadable(path)
+def _pin(entry: Entry, cache: Path, path: Path, say: Say, check: Check) -> None:
+    problem = check(path)
     if problem:
         raise UserError(f'{entry.name} is not pinned: {problem}')
     with _lock(cache, 'pins.json', say):

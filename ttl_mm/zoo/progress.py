@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ttl_mm.zoo.cache import TIMEOUT, fetch
+from ttl_mm.zoo.cache import TIMEOUT, Check, fetch
 from ttl_mm.zoo.manifest import Entry
 from ttl_mm.zoo.transfer import Report
 
@@ -14,6 +14,7 @@ def fetch_visibly(
     entry: Entry,
     cache: Path | None = None,
     *,
+    check: Check,
     allow_unhashed: bool = False,
     timeout: float = TIMEOUT,
 ) -> Path:
@@ -22,6 +23,7 @@ def fetch_visibly(
         return fetch(
             entry,
             cache,
+            check=check,
             allow_unhashed=allow_unhashed,
             timeout=timeout,
             report=report,

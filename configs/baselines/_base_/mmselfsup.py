@@ -1,5 +1,5 @@
 # What the five systems of mmselfsup have in common. Hyper-parameters are those of its 1.0.0.
-custom_imports = dict(imports=['ttl_mm.mmselfsup_bridge'])
+custom_imports = dict(imports=['ttl_mm.tasks.mmselfsup.parts'])
 
 model = dict(
     data_preprocessor=dict(

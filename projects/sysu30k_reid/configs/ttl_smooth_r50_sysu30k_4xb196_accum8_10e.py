@@ -2,6 +2,7 @@
 # Views, network, head and learning rate are those of ImageNet, as released.
 _base_ = '../../../configs/ttl_smooth_r50_8xb104_200e.py'
 
+custom_imports = dict(imports=['ttl_mm.tasks.reid.parts'])
 train_dataloader = dict(
     batch_size=196,
     dataset=dict(

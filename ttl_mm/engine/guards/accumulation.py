@@ -2,7 +2,7 @@
 
 from mmengine.model import BaseAveragedModel
 
-from ttl_mm.engine.train_state import bare
+from ttl_mm.engine.state.train_state import bare
 
 
 def check(runner) -> None:

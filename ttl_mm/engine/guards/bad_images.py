@@ -3,9 +3,9 @@
 from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 
-from ttl_mm.engine.control_group import gather
-from ttl_mm.engine.exit_codes import TrainingStopped
-from ttl_mm.engine.train_state import settings
+from ttl_mm.engine.state.control_group import gather
+from ttl_mm.engine.state.exit_codes import TrainingStopped
+from ttl_mm.engine.state.train_state import settings
 from ttl_mm.errors import UserError
 from ttl_mm.registry import HOOKS
 

@@ -5,10 +5,10 @@ import logging
 from mmengine.hooks import Hook
 from torch import Tensor
 
-from ttl_mm.analysis.collapse import effective_rank, feature_std
-from ttl_mm.engine.exit_codes import TrainingStopped
-from ttl_mm.engine.train_state import bare
+from ttl_mm.engine.state.exit_codes import TrainingStopped
+from ttl_mm.engine.state.train_state import bare
 from ttl_mm.errors import UserError
+from ttl_mm.gauges.collapse import effective_rank, feature_std
 from ttl_mm.registry import HOOKS
 
 # Of 64 digits in 64 dimensions: an untrained network has a spread of 0.79 and a rank of 40, one in

@@ -7,8 +7,8 @@ from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
 from torch import Tensor
 
-from ttl_mm.engine.exit_codes import TrainingStopped
-from ttl_mm.engine.train_state import bare
+from ttl_mm.engine.state.exit_codes import TrainingStopped
+from ttl_mm.engine.state.train_state import bare
 from ttl_mm.registry import HOOKS
 
 

@@ -1,6 +1,6 @@
 """A memory bank has a row for every image (NPID and ODC of mmselfsup)."""
 
-from ttl_mm.engine.train_state import bare
+from ttl_mm.engine.state.train_state import bare
 from ttl_mm.errors import UserError
 
 

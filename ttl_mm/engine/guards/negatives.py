@@ -2,7 +2,7 @@
 
 from mmengine.dist import get_world_size
 
-from ttl_mm.engine.train_state import bare, settings
+from ttl_mm.engine.state.train_state import bare, settings
 from ttl_mm.errors import UserError
 
 

@@ -4,9 +4,9 @@ import signal
 
 from mmengine.hooks import Hook
 
-from ttl_mm.engine.checkpoint_hook import CheckpointHook
-from ttl_mm.engine.control_group import Vote, gather
-from ttl_mm.engine.exit_codes import PREEMPTED, Preempted
+from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
+from ttl_mm.engine.state.control_group import Vote, gather
+from ttl_mm.engine.state.exit_codes import PREEMPTED, Preempted
 from ttl_mm.registry import HOOKS
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 class PreemptionHook(Hook):
     """On SIGTERM or SIGUSR1 to any rank, all ranks save after the same step and end.
 
-    The exit code is 75 (see :mod:`ttl_mm.engine.exit_codes`).
+    The exit code is 75 (see :mod:`ttl_mm.engine.state.exit_codes`).
     """
 
     priority = 'LOWEST'  # registered after the checkpoint hook, so it knows whether that saved

@@ -5,7 +5,7 @@ from mmengine.hooks import Hook
 from mmpretrain.models import BaseSelfSupervisor
 
 from ttl_mm.engine.guards import accumulation, data_size, memory_bank, negatives, pretrained
-from ttl_mm.engine.train_state import bare
+from ttl_mm.engine.state.train_state import bare
 from ttl_mm.registry import HOOKS
 
 

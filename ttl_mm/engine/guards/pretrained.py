@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from mmengine.runner import CheckpointLoader
 from torch import nn
 
-from ttl_mm.engine.load_weights import check_coverage, weights_in
-from ttl_mm.engine.train_state import bare
+from ttl_mm.checkpoint.coverage import check_coverage
+from ttl_mm.checkpoint.load import tensors_of
+from ttl_mm.engine.state.train_state import bare
 
 
 def check(runner) -> None:
@@ -17,11 +18,11 @@ def check(runner) -> None:
         prefix += '.' if prefix else ''
         state = {
             key.removeprefix(prefix): value
-            for key, value in weights_in(checkpoint).items()
+            for key, value in tensors_of(checkpoint).items()
             if key.startswith(prefix)
         }
         where = f'{init["checkpoint"]} (for {name or "the model"})'
-        runner.logger.info(check_coverage(module.state_dict(), state, where))
+        runner.logger.info(check_coverage(module, state, where))
 
 
 def wanted(model: nn.Module) -> Iterator[tuple[str, nn.Module, dict]]:

@@ -11,7 +11,7 @@ from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
 from torch import distributed as dist
 
-from ttl_mm.engine.exit_codes import STALLED, tell_launcher
+from ttl_mm.engine.state.exit_codes import STALLED, tell_launcher
 from ttl_mm.registry import HOOKS
 
 PERIOD = 0.5  # seconds between two looks

@@ -1,7 +1,7 @@
 # What both detectors share: everything in which fine-tuning a self-supervised ResNet-50 differs
 # from mmdet's own C4 configs. The configs beside this folder merge these parts into mmdet's.
 
-custom_imports = dict(imports=['ttl_mm.detection'], allow_failed_imports=False)
+custom_imports = dict(imports=['ttl_mm.tasks.detection.parts'], allow_failed_imports=False)
 
 preprocessor = dict(  # as in pre-training; mmdet's C4 models take BGR with std 1
     mean=[123.675, 116.28, 103.53],

@@ -1,0 +1,248 @@
+"""Backbones out of every known layout, and refusals that name what is wrong."""
+
+import itertools
+from collections import OrderedDict
+
+import pytest
+import timm
+import torch
+import torchvision
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmpretrain.models import ResNet, ResNet_CIFAR
+
+from tests.helpers.paths import ROOT
+from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+
+
+def make(depth=18, **kwargs):
+    """A ResNet whose every tensor is random, running statistics included."""
+    torch.manual_seed(depth)
+    net = ResNet(depth=depth, **kwargs)
+    for name, buffer in net.named_buffers():
+        buffer.fill_(7) if 'tracked' in name else buffer.uniform_(0.5, 1.5)
+    net.eval()
+    return net
+
+
+@pytest.fixture(scope='module')
+def state():
+    return make().state_dict()
+
+
+def below(prefix, state):
+    return OrderedDict((prefix + name, tensor) for name, tensor in state.items())
+
+
+def other(state):
+    """Tensors of the same names and shapes but other values: the target network."""
+    return {n: t / 2 if t.is_floating_point() else t + 1 for n, t in state.items()}
+
+
+LAYOUTS = {
+    'bare': lambda s: s,
+    'ours': lambda s: {
+        'meta': {'epoch': 1},
+        'state_dict': {
+            **below('target_backbone.', other(s)),
+            **below('backbone.', s),
+            'neck.fc0.weight': torch.zeros(2, 2),
+            'head.predictor.fc0.weight': torch.zeros(2, 2),
+        },
+    },
+    'authors': lambda s: {
+        'state_dict': {
+            **below('online_net.0.', s),
+            'online_net.1.fc0.weight': torch.zeros(2, 2),
+            **below('target_net.0.', other(s)),
+            **below('backbone.', s),
+        }
+    },
+    'online_net only': lambda s: {
+        'state_dict': {**below('target_net.0.', other(s)), **below('online_net.0.', s)}
+    },
+    'MoCo v1/v2': lambda s: {
+        'epoch': 200,
+        'arch': 'resnet',
+        'state_dict': {
+            'module.queue': torch.zeros(4, 4),
+            'module.queue_ptr': torch.zeros(1, dtype=torch.long),
+            **below('module.encoder_k.', other(s)),
+            **below('module.encoder_q.', s),
+            'module.encoder_q.fc.0.weight': torch.zeros(2, 2),
+        },
+    },
+    'MoCo v3': lambda s: {
+        'state_dict': {
+            **below('module.momentum_encoder.', other(s)),
+            **below('module.base_encoder.', s),
+            'module.base_encoder.fc.0.weight': torch.zeros(2, 2),
+            'module.predictor.0.weight': torch.zeros(2, 2),
+        }
+    },
+    'OpenSelfSup MoCo': lambda s: {
+        'state_dict': {
+            'queue': torch.zeros(4, 4),
+            **below('encoder_k.0.', other(s)),
+            **below('encoder_q.0.', s),
+            'encoder_q.1.mlp.0.weight': torch.zeros(2, 2),
+        }
+    },
+    'mmselfsup BYOL': lambda s: {
+        'meta': {},
+        'state_dict': {
+            **below('target_net.module.0.', other(s)),
+            **below('backbone.', s),
+            'neck.fc0.weight': torch.zeros(2, 2),
+        },
+    },
+    'mmpretrain classifier': lambda s: {
+        'state_dict': {**below('backbone.', s), 'head.fc.weight': torch.zeros(10, 512)}
+    },
+    'mmdet detector': lambda s: {
+        'state_dict': {
+            **below('backbone.', s),
+            'neck.lateral_convs.0.conv.weight': torch.zeros(1),
+            'rpn_head.rpn_conv.weight': torch.zeros(1),
+        }
+    },
+    'DistributedDataParallel': lambda s: {'state_dict': below('module.', s)},
+    'detectron2': lambda s: {'model': detectron2(s), '__author__': 'x'},
+}
+
+
+def detectron2(s):
+    """The names that detectron2's ResNet has, spelt out block by block."""
+    pairs = {'stem.conv1': 'conv1', 'stem.conv1.norm': 'bn1'}
+    for i, j in itertools.product((1, 2, 3, 4), (0, 1)):
+        for c in (1, 2):
+            pairs[f'res{i + 1}.{j}.conv{c}'] = f'layer{i}.{j}.conv{c}'
+            pairs[f'res{i + 1}.{j}.conv{c}.norm'] = f'layer{i}.{j}.bn{c}'
+    for i in (2, 3, 4):
+        pairs[f'res{i + 1}.0.shortcut'] = f'layer{i}.0.downsample.0'
+        pairs[f'res{i + 1}.0.shortcut.norm'] = f'layer{i}.0.downsample.1'
+    ends = ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked')
+    named = ((f'{d2}.{end}', f'{house}.{end}') for d2, house in pairs.items() for end in ends)
+    return {d2: s[house] for d2, house in named if house in s}
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_layout(layout, state, tmp_path):
+    path = tmp_path / 'checkpoint.pth'
+    torch.save(LAYOUTS[layout](state), path)
+    found = load_backbone_state(path)
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], state[name]) for name in state)
+    net = make()
+    for parameter in net.parameters():
+        parameter.data.zero_()
+    assert load_state(net, found, 'a file').coverage == 1
+    assert all(torch.equal(tensor, state[name]) for name, tensor in net.state_dict().items())
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_torchvision_and_timm_states_load(depth):
+    theirs = getattr(torchvision.models, f'resnet{depth}')()
+    net = make(depth)
+    load_state(net, load_backbone_state(theirs.state_dict()), 'a file')
+    assert torch.equal(net.layer4[-1].conv2.weight, theirs.layer4[-1].conv2.weight)
+    theirs = timm.create_model(f'resnet{depth}')
+    load_state(net, load_backbone_state(theirs.state_dict()), 'a file')
+    assert torch.equal(net.layer4[-1].conv2.weight, theirs.layer4[-1].conv2.weight)
+
+
+def test_cifar_resnet_and_narrow_net():
+    for build in (
+        lambda: ResNet_CIFAR(depth=18),
+        lambda: ResNet(depth=18, stem_channels=16, base_channels=16),
+        lambda: ResNet(depth=50, deep_stem=True),
+    ):
+        source, target = build(), build()
+        state = load_backbone_state({'state_dict': below('backbone.', source.state_dict())})
+        load_state(target, state, 'a file')
+        assert all(
+            torch.equal(tensor, source.state_dict()[name])
+            for name, tensor in target.state_dict().items()
+        )
+
+
+def test_safetensors(state, tmp_path):
+    from safetensors.torch import save_file
+
+    save_file(below('backbone.', state), tmp_path / 'a.safetensors')
+    found = load_backbone_state(tmp_path / 'a.safetensors')
+    assert all(torch.equal(found[name], state[name]) for name in state)
+
+
+def test_explicit_prefix_takes_the_target(state):
+    content = LAYOUTS['ours'](state)
+    found = load_backbone_state(content, prefix='target_backbone.')
+    assert torch.equal(found['conv1.weight'], state['conv1.weight'] / 2)
+    with pytest.raises(UserError, match=r"no tensor below 'teacher\.'"):
+        load_backbone_state(content, prefix='teacher.')
+
+
+def test_explicit_prefix_leaves_a_head_inside_the_encoder_behind(state):
+    content = {**below('encoder.', state), 'encoder.fc.0.weight': torch.zeros(2, 2)}
+    assert load_backbone_state(content, prefix='encoder.').keys() == state.keys()
+
+
+def test_target_alone_is_never_taken_for_the_backbone(state):
+    with pytest.raises(UserError, match=r"only below 'target_backbone\.'"):
+        load_backbone_state({'state_dict': below('target_backbone.', state)})
+
+
+def test_no_backbone_is_named():
+    with pytest.raises(UserError, match=r'holds no ResNet backbone.*neck\.fc0\.weight'):
+        load_backbone_state({'state_dict': {'neck.fc0.weight': torch.zeros(2, 2)}})
+
+
+def test_not_finite_is_refused(state):
+    bad = {**state, 'bn1.bias': torch.full((64,), float('nan'))}
+    with pytest.raises(UserError, match=r'not finite in bn1\.bias'):
+        load_backbone_state(bad)
+
+
+def test_view_larger_than_its_storage_is_refused(state):
+    bad = {**state, 'conv1.weight': torch.zeros(1).expand(64, 3, 7, 7)}
+    with pytest.raises(UserError, match=r'conv1\.weight claims'):
+        load_backbone_state(bad)
+
+
+def real_models():
+    """Whole models as their frameworks build them: ours, and two of mmpretrain."""
+    config = Config.fromfile(next((ROOT / 'configs').glob('*digits*.py')))
+    net = {'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8}
+    neck = {'type': 'mmpretrain.NonLinearNeck', 'in_channels': 64, 'hid_channels': 8,
+            'out_channels': 8, 'with_avg_pool': True}  # fmt: skip
+    predictor = {**neck, 'in_channels': 8, 'with_avg_pool': False}
+    loss = {'type': 'mmpretrain.CosineSimilarityLoss'}
+    head = {'type': 'mmpretrain.LatentPredictHead', 'predictor': predictor, 'loss': loss}
+    contrast = {
+        'type': 'mmpretrain.ContrastiveHead',
+        'loss': {'type': 'mmpretrain.CrossEntropyLoss'},
+    }
+    moco_neck = {**neck, 'type': 'mmpretrain.MoCoV2Neck'}
+    return {
+        'TTLAlgorithm': config.model,
+        'BYOL': {'type': 'mmpretrain.BYOL', 'backbone': net, 'neck': neck, 'head': head},
+        'MoCo': {'type': 'mmpretrain.MoCo', 'backbone': net, 'neck': moco_neck, 'head': contrast,
+                 'queue_len': 16, 'feat_dim': 8},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize('name', real_models())
+def test_checkpoint_of_a_real_model(name, tmp_path):
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = MODELS.build(real_models()[name])
+    model.init_weights()
+    with torch.no_grad():
+        for parameter in model.backbone.parameters():  # away from the target network
+            parameter.add_(1)
+    torch.save({'state_dict': model.state_dict()}, tmp_path / 'model.pth')
+    found, wanted = load_backbone_state(tmp_path / 'model.pth'), model.backbone.state_dict()
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)

@@ -1,0 +1,49 @@
+import random
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+
+from ttl_mm.checkpoint.plain_types import only_plain, plain
+from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+
+
+def test_everything_plain_is_read_with_weights_only(tmp_path):
+    value = {
+        'numpy': np.float64(1.5), 'array': np.arange(3), 'bool': np.bool_(True),
+        'nested': [(1, {2})], 'ordered': OrderedDict(a=torch.ones(2)), 'none': None,
+        'text': np.str_('x'),
+    }  # fmt: skip
+    torch.save(plain(value), tmp_path / 'x.pth')
+    read = torch.load(tmp_path / 'x.pth', weights_only=True)
+    assert read['numpy'] == 1.5
+    assert read['array'].tolist() == [0, 1, 2]
+    assert read['bool'] is True
+    assert read['nested'] == [(1, [2])]
+    assert read['ordered']['a'].tolist() == [1, 1]
+    assert read['text'] == 'x'
+
+
+def test_anything_else_is_refused_or_left_out():
+    with pytest.raises(TypeError, match='object'):
+        plain({'a': [object()]})
+    assert only_plain({'a': 1, 'b': object()}) == {'a': 1}
+
+
+def test_all_generators_continue(tmp_path):
+    np.random.randn()  # leaves a second normal number in the cache of NumPy
+    random.gauss(0, 1)
+    torch.save(get_rng_state(), tmp_path / 'x.pth')
+
+    def draw():
+        return (
+            random.gauss(0, 1),
+            random.random(),
+            np.random.randn(3).tolist(),
+            torch.rand(3).tolist(),
+        )
+
+    first = draw()
+    set_rng_state(torch.load(tmp_path / 'x.pth', weights_only=True))
+    assert draw() == first

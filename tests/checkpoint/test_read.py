@@ -1,0 +1,184 @@
+"""Nothing in a checkpoint runs, and each refusal says why."""
+
+import argparse
+import os
+import pickle
+import random
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.errors import UserError
+
+
+class Runs:
+    """Pickles into a call that leaves a trace on disk."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.trace),)
+
+
+@pytest.mark.parametrize('zipped', [True, False])
+def test_pickle_with_code_is_refused(tmp_path, zipped):
+    path, trace = tmp_path / 'evil.pth', tmp_path / 'ran'
+    content = {'state_dict': {'conv1.weight': torch.zeros(1)}, 'meta': Runs(trace)}
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(UserError, match=r'refused: .* run or build \w*\.?mkdir'):
+        read_checkpoint(path)
+    assert not trace.exists()
+
+
+def test_plain_pickle_with_code_is_refused(tmp_path):
+    for name in ('evil.pth', 'evil.pkl'):
+        path, trace = tmp_path / name, tmp_path / 'ran'
+        path.write_bytes(pickle.dumps({'model': Runs(trace)}))
+        with pytest.raises(UserError, match='evil'):
+            read_checkpoint(path)
+        assert not trace.exists()
+
+
+def test_log_entries_of_mmengine_do_not_matter(tmp_path):
+    from mmengine.logging import HistoryBuffer
+
+    message_hub = {'log': HistoryBuffer([1.0, 2.0], [1, 1]), 'lr': np.float64(0.1)}
+    content = {
+        'state_dict': {'conv1.weight': torch.ones(2)},
+        'message_hub': message_hub,
+        'args': argparse.Namespace(lr=0.1),
+        'rng': np.arange(3),
+    }
+    torch.save(content, tmp_path / 'epoch_1.pth')
+    found = read_checkpoint(tmp_path / 'epoch_1.pth')
+    assert torch.equal(found['state_dict']['conv1.weight'], torch.ones(2))
+    assert not isinstance(found['message_hub']['log'], HistoryBuffer)
+
+
+def rewrite(source, target, change):
+    """Copy a zip archive; ``change(info, data)`` gives the entries to write instead."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, 'w') as new:
+        for info in old.infolist():
+            for name, data, kind in change(info, old.read(info)):
+                new.writestr(name, data, kind)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    torch.save({'a': torch.zeros(1000)}, tmp_path / 'good.pth')
+    return tmp_path / 'good.pth'
+
+
+def test_zip_bomb_is_refused(saved, tmp_path):
+    bomb = tmp_path / 'bomb.pth'
+
+    def inflate(info, data):
+        if info.filename.endswith('data/0'):
+            yield info.filename, bytes(10_000_000), zipfile.ZIP_DEFLATED
+        else:
+            yield info.filename, data, zipfile.ZIP_STORED
+
+    rewrite(saved, bomb, inflate)
+    assert bomb.stat().st_size < 50_000
+    with pytest.raises(UserError, match=r'data/0.* is compressed \(to 10000000 bytes\)'):
+        read_checkpoint(bomb)
+
+
+def test_overlapping_entries_are_refused(saved, tmp_path):
+    """A stored entry listed twice in the directory of the archive: the other kind of bomb."""
+    raw = saved.read_bytes()
+    end = raw.rindex(b'PK\x05\x06')
+    n, size, start = struct.unpack('<HII', raw[end + 10 : end + 20])
+    directory = raw[start : start + size]
+    tail = struct.pack('<4sHHHHIIH', b'PK\x05\x06', 0, 0, n * 9, n * 9, size * 9, start, 0)
+    (tmp_path / 'overlap.pth').write_bytes(raw[:start] + directory * 9 + tail)
+    with pytest.raises(UserError, match='entries claim'):
+        read_checkpoint(tmp_path / 'overlap.pth')
+
+
+@pytest.mark.parametrize('name', ['../../evil', '/etc/evil', 'a/..\\evil'])
+def test_path_traversal_names_are_refused(saved, tmp_path, name):
+    def add(info, data):
+        yield info.filename, data, zipfile.ZIP_STORED
+        if info.filename.endswith('version'):
+            yield name, b'x', zipfile.ZIP_STORED
+
+    rewrite(saved, tmp_path / 'bad.pth', add)
+    with pytest.raises(UserError, match='refused: it names an entry'):
+        read_checkpoint(tmp_path / 'bad.pth')
+
+
+@pytest.mark.parametrize('claim', [2**63, 50_000_000, 0])
+def test_safetensors_header_that_lies_is_refused(tmp_path, claim):
+    path = tmp_path / 'bad.safetensors'
+    path.write_bytes(struct.pack('<Q', claim) + b'{}')
+    with pytest.raises(UserError, match='safetensors'):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize('keep', [0.0, 0.3, 0.99])
+def test_truncated_files_are_refused(saved, tmp_path, keep):
+    data = saved.read_bytes()
+    path = tmp_path / 'cut.pth'
+    path.write_bytes(data[: int(len(data) * keep)])
+    with pytest.raises(UserError, match=r'cut\.pth'):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize('kind', ['zip', 'legacy', 'safetensors', 'pkl'])
+def test_random_damage_is_refused_or_harmless(tmp_path, kind):
+    """120 mutants of a good file: a UserError or tensors, never another exception."""
+    tensors = {'conv1.weight': torch.ones(4, 3, 3, 3), 'layer1.0.conv1.weight': torch.ones(4)}
+    path = tmp_path / ('a.' + {'zip': 'pth', 'legacy': 'pth'}.get(kind, kind))
+    if kind == 'safetensors':
+        save_file(tensors, path)
+    elif kind == 'pkl':
+        path.write_bytes(pickle.dumps({'model': {n: t.numpy() for n, t in tensors.items()}}))
+    else:
+        torch.save(tensors, path, _use_new_zipfile_serialization=kind == 'zip')
+    good, rng, refused = path.read_bytes(), random.Random(0), 0
+    for i in range(120):
+        data = bytearray(good)
+        for _ in range(1 + 19 * (i % 2)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(data[: rng.randrange(len(data))] if i % 5 == 0 else data)
+        try:
+            load_backbone_state(path)
+        except UserError:
+            refused += 1
+    assert refused > 40
+
+
+def test_array_pickle_reads_numbers_only(tmp_path):
+    path = tmp_path / 'a.pkl'
+    path.write_bytes(pickle.dumps({'model': {'w': np.arange(6.0).reshape(2, 3)}}))
+    assert torch.equal(read_checkpoint(path)['model']['w'], torch.arange(6.0).double().view(2, 3))
+    path.write_bytes(pickle.dumps({'model': {'w': np.array(['text', None])}}))
+    with pytest.raises(UserError, match='no array of numbers'):
+        read_checkpoint(path)
+
+
+def test_array_pickle_bomb_is_refused(tmp_path):
+    class Claims:
+        def __reduce__(self):
+            return np.ndarray, ((1 << 33,), 'float32', bytearray(4), 0, (0,))
+
+    path = tmp_path / 'bomb.pkl'
+    path.write_bytes(pickle.dumps({'model': {'w': Claims()}}))
+    with pytest.raises(UserError, match='claim'):
+        read_checkpoint(path)
+
+
+def test_wrong_content_and_missing_file(tmp_path):
+    torch.save([torch.zeros(1)], tmp_path / 'list.pth')
+    with pytest.raises(UserError, match='holds a list'):
+        read_checkpoint(tmp_path / 'list.pth')
+    with pytest.raises(UserError, match='not a file'):
+        read_checkpoint(tmp_path / 'none.pth')

@@ -1,0 +1,122 @@
+"""Whole or not there; a flipped bit shows; the newest valid one is found."""
+
+import errno
+import os
+import resource
+import signal
+
+import pytest
+import torch
+
+from ttl_mm.checkpoint.sealed import (
+    DamagedError,
+    newest_valid,
+    read_seal,
+    read_sealed,
+    remove_leftovers,
+    sealed_files,
+    verify,
+    write_checkpoint,
+)
+from ttl_mm.errors import UserError
+
+STATE = {'weights': torch.arange(5000.0), 'meta': {'iter': 7, 'words': ['a', None, 1.5]}}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_checkpoint(tmp_path / 'iter_7.pth', STATE, iteration=7, epoch=1)
+    return tmp_path / 'iter_7.pth'
+
+
+def flip_bit(path, position):
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def test_round_trip(path):
+    state = read_sealed(path)
+    assert torch.equal(state['weights'], STATE['weights'])
+    assert state['meta'] == STATE['meta']
+    assert read_seal(path)[:2] == (7, 1)
+    assert [p.name for p in path.parent.iterdir()] == ['iter_7.pth']
+
+
+def test_any_other_program_can_read_it(path):
+    assert torch.equal(torch.load(path, weights_only=True)['weights'], STATE['weights'])
+    mapped = torch.load(path, weights_only=True, mmap=True)
+    assert torch.equal(mapped['weights'], STATE['weights'])
+
+
+def test_every_flipped_bit_shows(path):
+    size = path.stat().st_size
+    for position in [*range(0, size, size // 97), *range(size - 130, size)]:
+        flip_bit(path, position)
+        with pytest.raises(DamagedError, match=str(path)):
+            verify(path)
+        flip_bit(path, position)
+    verify(path)
+
+
+@pytest.mark.parametrize('left', [0, 1, 100, 10_000, -1, -80])
+def test_every_truncation_shows(path, left):
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(DamagedError, match=str(path)):
+        verify(path)
+
+
+def test_falls_back_to_the_newest_whole_one_and_says_so(path):
+    for iteration in (9, 11, 10):
+        write_checkpoint(path.with_name(f'iter_{iteration}.pth'), STATE, iteration, 1)
+    flip_bit(path.with_name('iter_11.pth'), 5000)
+    path.with_name('best_x.pth').write_bytes(b'')
+    found, problems = newest_valid(path.parent)
+    assert found.name == 'iter_10.pth'
+    assert [any(name in problem for problem in problems) for name in ('iter_11', 'best_x')] == [
+        True
+    ] * 2
+
+
+def test_never_starts_over_when_all_are_damaged(path):
+    flip_bit(path, 5000)
+    with pytest.raises(UserError, match=r'iter_7\.pth is damaged'):
+        newest_valid(path.parent)
+
+
+def test_a_new_folder_has_nothing_to_resume(tmp_path):
+    assert newest_valid(tmp_path) == (None, [])
+
+
+def test_order_is_by_iteration_not_by_name_or_date(tmp_path):
+    for iteration in (100, 20, 3):
+        write_checkpoint(tmp_path / f'iter_{iteration}.pth', {}, iteration, 0)
+    assert [path.name for path, _ in sealed_files(tmp_path)] == [
+        'iter_100.pth', 'iter_20.pth', 'iter_3.pth',
+    ]  # fmt: skip
+
+
+def test_a_full_disk_leaves_the_old_file_and_one_sentence(path):
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+        with pytest.raises(UserError, match=os.strerror(errno.EFBIG)):
+            write_checkpoint(path, STATE, iteration=8, epoch=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_an_unwritable_folder_is_a_sentence(tmp_path):
+    with pytest.raises(UserError, match='could not be written'):
+        write_checkpoint(tmp_path / 'missing' / 'iter_1.pth', STATE, 1, 0)
+
+
+def test_leftovers_are_removed(path):
+    (path.parent / 'iter_8.pth.123.partial').write_bytes(b'half')
+    remove_leftovers(path.parent)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]

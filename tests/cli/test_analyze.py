@@ -1,0 +1,113 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from PIL import Image
+
+from tests.helpers.paths import ROOT
+from ttl_mm.cli import main
+from ttl_mm.evaluation.sources import build_in_scope, from_model, open_source
+from ttl_mm.gauges import analyze_features
+from ttl_mm.registry import MODELS
+
+(DIGITS,) = (ROOT / 'configs').glob('*_digits_*.py')
+BATCH = ['--batch', '10', '--batches', '20', '--size', '16']
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Three classes of eight grey 16 x 16 images, and a mean per class."""
+    root = tmp_path_factory.mktemp('images')
+    rng = np.random.default_rng(0)
+    for label, name in enumerate(('cat', 'cow', 'dog')):
+        (root / name).mkdir()
+        for i in range(8):
+            pixels = (rng.integers(120, size=(16, 16, 3)) + 60 * label).astype(np.uint8)
+            Image.fromarray(pixels).save(root / name / f'{i}.png')
+    return root
+
+
+@pytest.fixture(scope='module')
+def model():
+    torch.manual_seed(0)
+    model = build_in_scope(MODELS, Config.fromfile(DIGITS).model, 'mmpretrain').eval()
+    for parameter in model.target_neck.parameters():
+        parameter.data.add_(0.01)  # or else both networks would be the same
+    return model
+
+
+@pytest.fixture(scope='module')
+def checkpoint(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp('checkpoint') / 'model.pth'
+    torch.save({'state_dict': model.state_dict()}, path)
+    return path
+
+
+def images_of(folder):
+    """(24, 3, 16, 16) in BGR, normalised as the recipe does, in the order of the folder."""
+    paths = sorted(folder.glob('*/*.png'))
+    pixels = np.stack([np.asarray(Image.open(path)) for path in paths])[..., ::-1]
+    return (torch.tensor(pixels.copy()).permute(0, 3, 1, 2).float() - 78) / 96
+
+
+def test_the_head_is_ranked_as_it_ranks(folder, model, checkpoint):
+    found = from_model(str(checkpoint), str(DIGITS), str(folder), size=16)
+    with torch.no_grad():
+        maps = model.backbone(images_of(folder))
+        query = model.head.predict(model.neck(maps)[0])
+        key = model.target_neck(model.target_backbone(images_of(folder)))[0]
+    torch.testing.assert_close(found.query, query, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.key, key, rtol=1e-4, atol=1e-5)
+    assert found.labels.tolist() == [0] * 8 + [1] * 8 + [2] * 8
+
+
+def test_backbone_features_are_kept_and_read_again(folder, model, checkpoint, tmp_path):
+    found = open_source(str(checkpoint), tmp_path, str(folder), str(DIGITS), size=16)
+    with torch.no_grad():
+        expected = model.backbone(images_of(folder))[-1].mean((2, 3))
+    torch.testing.assert_close(found.features, expected, rtol=1e-4, atol=1e-5)
+    again = open_source(str(tmp_path / 'model.features'), tmp_path)
+    assert torch.equal(again.features, found.features)
+
+
+def test_the_command_writes_the_numbers_of_the_analysis(folder, checkpoint, tmp_path, capsys):
+    out = ['--out', str(tmp_path), '--config', str(DIGITS), '--head', '--ranks', '1', '2..4']
+    assert main(['analyze', str(checkpoint), '--data', str(folder), *BATCH, *out]) == 0
+    found = from_model(str(checkpoint), str(DIGITS), str(folder), size=16)
+    expected = analyze_features(
+        found.features,
+        found.labels,
+        batch_size=10,
+        ranks=[(1, 1), (2, 4)],
+        num_batches=20,
+        query=found.query,
+        key=found.key,
+    )
+    numbers = json.loads((tmp_path / 'analysis.json').read_text())['model.pth']
+    assert numbers['rates'] == expected.rates
+    assert list(numbers['frequencies']) == ['rank 1', 'ranks 2..4']
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / 'index.html')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ([], 'name labelled images with --data'),
+        (['--data', '.', '--head'], 'name its config with --config'),
+        (['--data', '.', '--ranks', 'five'], '--ranks five'),
+        (['--data', '.', '--ranks', '5..2'], '--ranks 5..2'),
+    ],
+)
+def test_what_is_missing_is_asked_for(checkpoint, arguments, message, tmp_path, capsys):
+    assert main(['analyze', str(checkpoint), *arguments, '--out', str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_model_is_named(folder, checkpoint, tmp_path, capsys):
+    other = Path(DIGITS).parent / 'ttl_r50_8xb104_200e.py'
+    arguments = ['--data', str(folder), '--config', str(other), '--head', '--out', str(tmp_path)]
+    assert main(['analyze', str(checkpoint), *arguments, *BATCH]) == 2
+    assert 'belongs to another model' in capsys.readouterr().err

@@ -1,0 +1,86 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ttl_mm.cli import _installation as doctor
+
+
+def levels(findings):
+    return [finding.level for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [('2.13.0+cpu', (2, 13, 0)), ('0.28.0', (0, 28, 0)), ('1.0.0rc6', (1, 0))],
+)
+def test_release(text, expected):
+    assert doctor.release(text) == expected
+
+
+def test_wrong_python_is_a_failure(monkeypatch):
+    monkeypatch.setattr(doctor.sys, 'version_info', (3, 8, 1))
+    (finding,) = doctor.check_python()
+    assert finding.level == 'failure'
+    assert '3.8.1' in finding.text
+
+
+@pytest.mark.parametrize(
+    ('vision', 'level'), [('0.28.0', {'ok', 'warning'}), ('0.27.1', {'failure'})]
+)
+def test_pair(monkeypatch, vision, level):
+    versions = {'torch': '2.13.0+cpu', 'torchvision': vision}
+    monkeypatch.setattr(doctor, 'installed', lambda name: (name, versions[name]))
+    assert set(levels(doctor.check_torchvision())) <= level
+
+
+def test_missing_needed_package_is_a_failure_and_optional_one_a_warning(monkeypatch):
+    monkeypatch.setattr(doctor, 'installed', lambda *names: None)
+    assert levels(doctor.check_package('mmpretrain')) == ['failure']
+    assert levels(doctor.check_package('mmselfsup')) == ['warning']
+
+
+def test_old_package(monkeypatch):
+    monkeypatch.setattr(doctor, 'installed', lambda *names: (names[0], '1.1.0'))
+    (finding,) = doctor.check_package('mmpretrain')
+    assert finding.level == 'failure'
+    assert '1.2.0' in finding.text
+
+
+def test_two_families_at_once(monkeypatch):
+    monkeypatch.setattr(doctor, 'installed', lambda *names: (names[0], '9.9.9'))
+    assert set(levels(doctor.check_families())) == {'failure'}
+
+
+def test_upstream_mmcv_with_numpy_2(monkeypatch):
+    found = {'numpy': '2.2.6', 'mmcv': '2.1.0'}
+    monkeypatch.setattr(doctor, 'installed', lambda n, *_: (n, found[n]) if n in found else None)
+    assert levels(doctor.check_numpy()) == ['failure']
+
+
+def test_absent_data_folder(tmp_path):
+    assert levels(doctor.check_disk(str(tmp_path / 'absent'))) == ['failure']
+
+
+def run_doctor(**environment):
+    return subprocess.run(
+        [sys.executable, '-m', 'ttl_mm', 'doctor'],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_this_installation_is_healthy():
+    result = run_doctor()
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_broken_pair_without_the_guard():
+    """With the guard off the exit code must follow whether torchvision itself imports."""
+    imports = subprocess.run([sys.executable, '-c', 'import torchvision'], capture_output=True)
+    result = run_doctor(TTL_TORCHVISION_GUARD='0')
+    assert result.returncode == (0 if imports.returncode == 0 else 1)
+    if imports.returncode:
+        assert 'same kind (CPU or CUDA)' in result.stdout

@@ -1,0 +1,98 @@
+"""NaN and infinity never reach the weights, and never a checkpoint."""
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+
+from tests.helpers.toy_run import (
+    curve,
+    final_state,
+    log_file,
+    make_images,
+    run,
+    write_config,
+)
+from ttl_mm.checkpoint.sealed import sealed_files
+from ttl_mm.engine.guards.finite import all_finite
+from ttl_mm.engine.hooks.checkpoint_hook import check_finite
+from ttl_mm.engine.state.exit_codes import STOPPED, TrainingStopped
+
+POISON = "\ncustom_hooks = [dict(type='PoisonHook', at=8, where={where!r})]\n"
+SKIP = '\ndefault_hooks.update(finite=dict(max_skips={n}))\n'
+
+
+@HOOKS.register_module(force=True)
+class PoisonHook(Hook):
+    """Put a NaN into one iteration."""
+
+    def __init__(self, at: int, where: str) -> None:
+        self.at, self.where = at, where
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        if runner.iter + 1 != self.at:
+            return
+        if self.where == 'loss':
+            self.handle = runner.model.neck.register_forward_hook(lambda m, x, y: y * torch.nan)
+        elif self.where == 'activations':
+            first = runner.model.backbone[1]
+            self.handle = first.register_forward_hook(lambda m, x, y: y * torch.nan)
+        else:
+            self.handle = runner.model.neck.weight.register_hook(lambda grad: grad * torch.inf)
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 == self.at:
+            self.handle.remove()
+
+
+PLACES = ['loss', 'activations', 'gradient']
+
+
+@pytest.fixture(scope='module')
+def images(tmp_path_factory):
+    return make_images(tmp_path_factory.mktemp('images'))
+
+
+@pytest.mark.parametrize('where', PLACES)
+@pytest.mark.parametrize('accumulation', [1, 3])
+def test_stops_and_keeps_the_good_checkpoint(tmp_path, images, where, accumulation):
+    config = write_config(
+        tmp_path / 'config.py', images, accumulation=accumulation, more=POISON.format(where=where)
+    )
+    work = tmp_path / 'work'
+    assert run(config, work) == [STOPPED]
+    assert 'at iteration' in log_file(work).read_text()
+    assert max(curve(work)) <= 9  # at once, or with the optimizer step of that iteration
+    (path, seal), *others = sealed_files(work)
+    assert (path.name, seal.iteration, others) == ('epoch_1.pth', 5, [])
+    assert all(value.isfinite().all() for value in final_state(work).values())
+
+
+@pytest.mark.parametrize('where', PLACES)
+def test_skips_a_few_and_trains_on(tmp_path, images, where):
+    more = POISON.format(where=where) + SKIP.format(n=1)
+    config = write_config(tmp_path / 'config.py', images, more=more)
+    work = tmp_path / 'work'
+    assert run(config, work) == [0]
+    losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}
+    assert [i for i, loss in losses.items() if loss != loss] == ([] if where == 'gradient' else [8])
+    assert all(value.isfinite().all() for value in final_state(work).values())
+    assert 'skipped (1 of 1)' in log_file(work).read_text()
+
+
+def test_a_state_that_is_not_finite_is_never_saved():
+    good = {'state_dict': {'a': torch.ones(2)}, 'optimizer': {'state': {0: {'m': torch.ones(2)}}}}
+    check_finite(good)
+    bad = {**good, 'meta': {'iter': 3}}
+    bad['optimizer'] = {'state': {0: {'m': torch.tensor([1, torch.inf])}}}
+    with pytest.raises(TrainingStopped, match=r'optimizer\.state\.0\.m is not finite'):
+        check_finite(bad)
+
+
+@pytest.mark.parametrize('value', [torch.nan, torch.inf, -torch.inf])
+def test_one_bad_value_among_many_is_seen(value):
+    tensors = [torch.zeros(3, 4), torch.ones(1000)]
+    assert all_finite(tensors)
+    tensors[1][777] = value
+    assert not all_finite(tensors)
+    assert all_finite([])

@@ -1,0 +1,181 @@
+"""What is sure to go wrong is said before the first step."""
+
+import pytest
+import torch
+
+from tests.helpers.toy_run import (
+    EPOCHS,
+    ITERATIONS,
+    curve,
+    log_file,
+    make_images,
+    run,
+    write_config,
+)
+from ttl_mm.checkpoint.sealed import write_checkpoint
+from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
+
+
+@pytest.fixture(scope='module')
+def images(tmp_path_factory):
+    return make_images(tmp_path_factory.mktemp('images'))  # 22
+
+
+TTL = """
+model = dict(
+    _delete_=True,
+    type='ttl_mm.TTLAlgorithm',
+    online_sizes=None,
+    target_sizes=None,
+    backbone=dict(type='LeNet5'),
+    neck=dict(type='LinearNeck', in_channels=120, out_channels=8),
+    head=dict(
+        type='ttl_mm.TruncatedTripletHead',
+        predictor=dict(type='LinearNeck', in_channels=8, out_channels=8, gap_dim=0),
+        {head}
+    ),
+)
+"""
+
+
+def refusal(tmp_path, images, edits=None, more='', **settings) -> str:
+    """Train by a toy config with a few words replaced; what the run said before it ended."""
+    config = write_config(tmp_path / 'config.py', images, more=more, **settings)
+    text = config.read_text()
+    for old, new in (edits or {}).items():
+        assert old in text
+        text = text.replace(old, new)
+    config.write_text(text)
+    work = tmp_path / 'work'
+    assert run(config, work) == [USER_ERROR]
+    assert not (work / 'curve_0.txt').exists()
+    assert not list(work.glob('*.pth'))
+    (sentence,) = [
+        line for line in log_file(work).read_text().splitlines() if line.startswith('error: ')
+    ]
+    return sentence
+
+
+def test_no_images(tmp_path):
+    (tmp_path / 'empty').mkdir()
+    assert 'no images below' in refusal(tmp_path, tmp_path / 'empty')
+
+
+def test_fewer_images_than_a_batch(tmp_path, images):
+    sentence = refusal(tmp_path, images, {'batch_size=4': 'batch_size=32'})
+    assert '22 images on 1 ranks give no batch of 32' in sentence
+
+
+@pytest.mark.parametrize('loop', [EPOCHS, "dict(type='IterBasedTrainLoop', max_iters=5)"])
+def test_no_images_with_an_infinite_sampler(tmp_path, loop):
+    (tmp_path / 'empty').mkdir()
+    edits = {'DefaultSampler': 'InfiniteSampler'}
+    assert 'no images below' in refusal(tmp_path, tmp_path / 'empty', edits, loop=loop)
+
+
+def self_supervised(head=''):
+    return {"model = dict(type='ToyModel')": TTL.format(head=head).replace('_delete_=True,', '')}
+
+
+def test_batch_of_one(tmp_path, images):
+    edits = {'batch_size=4': 'batch_size=1', **self_supervised()}
+    assert 'batch_size=1: a single image' in refusal(tmp_path, images, edits)
+
+
+def test_last_batch_of_one(tmp_path, images):
+    edits = {
+        'batch_size=4': 'batch_size=3', 'drop_last=True': 'drop_last=False', **self_supervised(),
+    }  # fmt: skip
+    assert '22 images a rank in batches of 3 leave a last batch of one' in refusal(
+        tmp_path, images, edits
+    )
+
+
+@pytest.mark.parametrize('head', ['k=4', 'k=2, smoothed=True', 'ranks=(2, 10)'])
+def test_k_larger_than_the_negatives(tmp_path, images, head):
+    """A batch of 4 has 3 negatives."""
+    assert 'a batch of 4 has 3' in refusal(tmp_path, images, self_supervised(head))
+
+
+def test_a_checkpoint_that_does_not_fit(tmp_path, images):
+    torch.save({'state_dict': {'backbone.other.weight': torch.ones(3)}}, tmp_path / 'other.pth')
+    sentence = refusal(tmp_path, images, more=f"\nload_from = '{tmp_path / 'other.pth'}'\n")
+    assert '0 of the 1 tensors' in sentence
+    assert 'backbone.other.weight' in sentence
+
+
+def test_a_checkpoint_of_other_shapes(tmp_path, images):
+    state = {'neck.weight': torch.ones(9, 9), 'neck.bias': torch.ones(9)}
+    torch.save({'state_dict': state}, tmp_path / 'other.pth')
+    sentence = refusal(tmp_path, images, more=f"\nload_from = '{tmp_path / 'other.pth'}'\n")
+    assert 'neck.weight (9, 9) instead of (6, 8)' in sentence
+
+
+@pytest.mark.parametrize('prefix', ['', ", prefix='old'"])
+def test_initial_weights_that_do_not_fit(tmp_path, images, prefix):
+    """Mmengine would go on with random weights."""
+    torch.save({'state_dict': {'old.neck.weight': torch.ones(9, 9)}}, tmp_path / 'other.pth')
+    init = f"dict(type='Pretrained', checkpoint='{tmp_path / 'other.pth'}'{prefix})"
+    sentence = refusal(tmp_path, images, more=f'\nmodel.update(init_cfg={init})\n')
+    assert '0 of the 1 tensors' in sentence
+
+
+def test_initial_weights_that_fit(tmp_path, images):
+    state = {'old.neck.weight': torch.ones(6, 8), 'old.neck.bias': torch.ones(6)}
+    torch.save({'state_dict': state}, tmp_path / 'other.pth')
+    init = f"dict(type='Pretrained', checkpoint='{tmp_path / 'other.pth'}', prefix='old')"
+    config = write_config(tmp_path / 'config.py', images, more=f'\nmodel.update(init_cfg={init})\n')
+    assert run(config, tmp_path / 'work') == [0]
+
+
+def test_a_work_dir_in_use(tmp_path, images):
+    config = write_config(tmp_path / 'config.py', images)
+    assert run(config, tmp_path / 'work') == [0]
+    assert run(config, tmp_path / 'work', resume=None) == [USER_ERROR]
+    assert 'reached iteration 20: add --resume' in log_file(tmp_path / 'work').read_text()
+
+
+def test_the_work_dir_of_another_model(tmp_path, images):
+    (tmp_path / 'work').mkdir()
+    state = {'meta': {'seed': 0, 'epoch': 0, 'iter': 1}, 'state_dict': {'fc.weight': torch.ones(1)}}
+    write_checkpoint(tmp_path / 'work' / 'iter_1.pth', state, 1, 0)
+    config = write_config(tmp_path / 'config.py', images)
+    assert run(config, tmp_path / 'work') == [USER_ERROR]
+    log = log_file(tmp_path / 'work').read_text()
+    assert 'belongs to another model than this config' in log
+    assert 'fc.weight' in log
+
+
+def test_accumulation_longer_than_the_run(tmp_path, images):
+    config = write_config(tmp_path / 'config.py', images, accumulation=50)
+    assert run(config, tmp_path / 'work') == [0]
+    assert (
+        'accumulative_counts=50 is more than the 20 iterations'
+        in log_file(tmp_path / 'work').read_text()
+    )
+
+
+def test_what_no_longer_matches_is_said_on_resume(tmp_path, images):
+    stop = "\ncustom_hooks = [dict(type='SignalHook', at=8)]\n"
+    config = write_config(tmp_path / 'config.py', images, more=stop)
+    assert run(config, tmp_path / 'work') == [PREEMPTED]
+    config = write_config(tmp_path / 'config.py', images, accumulation=2)
+    config.write_text(config.read_text().replace('batch_size=4', 'batch_size=7'))
+    assert run(config, tmp_path / 'work') == [0]
+    log = log_file(tmp_path / 'work').read_text()
+    assert 'batch size per rank 4 -> 7' in log
+    assert 'iterations per epoch 5 -> 3' in log
+    assert 'optim_wrapper.accumulative_counts: 1 -> 2' in log
+    # 8 of 20 iterations were 1.6 epochs, which are now 4 of 12 (rounded down to whole batches)
+    lines = (tmp_path / 'work' / 'curve_0.txt').read_text().splitlines()
+    assert [int(line.split()[0]) for line in lines] == [*range(1, 9), *range(5, 13)]
+
+
+def test_a_run_that_counts_iterations_goes_on_counting(tmp_path, images):
+    stop = "\ncustom_hooks = [dict(type='SignalHook', at=8)]\n"
+    config = write_config(tmp_path / 'config.py', images, ITERATIONS, more=stop)
+    assert run(config, tmp_path / 'work') == [PREEMPTED]
+    config = write_config(tmp_path / 'config.py', images, ITERATIONS)
+    config.write_text(config.read_text().replace('batch_size=4', 'batch_size=7'))
+    assert run(config, tmp_path / 'work') == [0]
+    assert list(curve(tmp_path / 'work')) == list(range(1, 21))

@@ -1,0 +1,240 @@
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.multiprocessing
+from mmengine.config import Config
+from mmengine.logging import MMLogger
+from torch import nn
+
+from tests.helpers.paths import ROOT
+from ttl_mm.engine import GaugeHook, Runner
+from ttl_mm.errors import UserError
+from ttl_mm.gauges import (
+    class_divergence,
+    effective_rank,
+    false_negative_frequency,
+    false_negatives_by_rank,
+    feature_std,
+)
+
+(DIGITS,) = (ROOT / 'configs').glob('*_digits_*.py')
+HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
+WHERE = {'epoch', 'iter', 'threads'}
+COLLAPSE = {'gauge/std', 'gauge/effective_rank'}
+CLUSTERING = {'gauge/class_divergence', 'gauge/pr_omega_a', 'gauge/pr_omega_b'}
+
+
+class Neck(nn.Linear):
+    def forward(self, inputs):
+        return (
+            super().forward(inputs[-1].flatten(2).mean(2) if inputs[-1].ndim > 2 else inputs[-1]),
+        )
+
+
+class Network(nn.Module):
+    """The parts that the hook listens to, called in the order of the algorithm."""
+
+    def __init__(self, **head):
+        super().__init__()
+        torch.manual_seed(0)
+        self.backbone = nn.Sequential(nn.Conv2d(1, 6, 3), nn.ReLU())
+        self.neck, self.target_neck = Neck(6, 5), Neck(6, 5)
+        self.head = nn.Module()
+        self.head.predictor = Neck(5, 5)
+        self.head.ranks, self.head.gather_negatives = (2, 3), False
+        vars(self.head).update(head)
+
+    def forward(self, views):
+        features = [self.backbone(view) for view in views]
+        targets = [self.target_neck((f,))[0] for f in features]
+        projections = [self.neck((f,))[0] for f in features]
+        predictions = [self.head.predictor((p,))[0] for p in projections]
+        return features[0].mean((2, 3)), projections[0], predictions[0], targets[1]
+
+
+class Epoch:
+    """Drives the hook over one epoch of random batches and keeps what the network gave."""
+
+    def __init__(self, model, hook, sizes=(12, 12, 12, 12), labelled=True, seed=0):
+        generator = torch.Generator().manual_seed(seed)
+        self.outputs, self.labels, self.logged = [], [], []
+        runner = SimpleNamespace(
+            model=model,
+            iter=0,
+            train_dataloader=sizes,
+            logger=MMLogger.get_instance('gauges', log_level='ERROR'),
+            visualizer=SimpleNamespace(add_scalars=lambda line, step: self.logged.append(line)),
+        )
+        hook.before_train(runner)
+        for index, size in enumerate(sizes):
+            labels = torch.randint(8, (size, 1), generator=generator)
+            samples = [{'gt_label': label} if labelled else {} for label in labels]
+            batch = {'data_samples': [SampleLike(sample) for sample in samples]}
+            hook.before_train_iter(runner, index, batch)
+            views = torch.randn(2, size, 1, 5, 5, generator=generator)
+            self.outputs.append([output.detach() for output in model(views)])
+            self.labels.append(labels[:, 0])
+            hook.after_train_iter(runner, index, batch)
+            runner.iter += 1
+
+
+class SampleLike(dict):
+    gt_label = property(lambda self: self['gt_label'])
+
+
+def test_gauges_are_those_of_the_last_batches():
+    epoch = Epoch(Network(), GaugeHook(num_batches=3))
+    features, projections, queries, keys = zip(*epoch.outputs[1:])
+    labels = epoch.labels[1:]
+    events = [false_negative_frequency(q, k, y, (2, 3)) for q, k, y in zip(queries, keys, labels)]
+    (line,) = epoch.logged
+    assert line == {
+        'epoch': 1,
+        'iter': 4,
+        'threads': torch.get_num_threads(),
+        'gauge/std': pytest.approx(feature_std(torch.cat(projections)), rel=1e-6),
+        'gauge/effective_rank': pytest.approx(effective_rank(torch.cat(projections)), rel=1e-6),
+        'gauge/class_divergence': pytest.approx(
+            class_divergence(torch.cat(features), torch.cat(labels)), rel=1e-5
+        ),
+        'gauge/pr_omega_a': sum(e.omega for e in events) / 3,
+        'gauge/pr_omega_b': sum(e.omega for e in events) / sum(e.b for e in events),
+    }
+
+
+def test_images_without_labels_have_the_collapse_gauges_only():
+    epoch = Epoch(Network(), GaugeHook(), labelled=False)
+    assert epoch.logged[0].keys() == COLLAPSE | WHERE
+
+
+def test_a_head_without_fixed_ranks_has_no_omega():
+    epoch = Epoch(Network(ranks='semi-hard'), GaugeHook())
+    assert epoch.logged[0].keys() == COLLAPSE | {'gauge/class_divergence', *WHERE}
+
+
+class Bare(Network):
+    """A model of another kind, without neck and head."""
+
+    def __init__(self):
+        super().__init__()
+        self.neck = self.head = None
+
+    def forward(self, views):
+        return [self.backbone(view) for view in views]
+
+
+def test_a_model_without_projections_is_left_alone():
+    assert Epoch(Bare(), GaugeHook()).logged == []
+
+
+@pytest.mark.parametrize(
+    ('head', 'ranks'),
+    [
+        ({'ranks': 'all'}, (1, 11)),
+        ({'ranks': None, 'k': None, 'smoothed': False}, (6, 6)),
+        ({'ranks': None, 'k': 2, 'smoothed': True}, (2, 5)),
+    ],
+)
+def test_omega_is_judged_at_the_ranks_of_the_head(head, ranks):
+    named = Epoch(Network(**head), GaugeHook()).logged
+    spelt = Epoch(Network(ranks='semi-hard'), GaugeHook(ranks=ranks)).logged
+    assert named == spelt
+
+
+def test_a_shorter_last_batch_has_other_ranks_and_is_left_out_of_omega():
+    whole = Epoch(Network(), GaugeHook(), sizes=(12, 12)).logged[0]
+    with_rest = Epoch(Network(), GaugeHook(), sizes=(12, 12, 5)).logged[0]
+    assert with_rest['gauge/pr_omega_a'] == whole['gauge/pr_omega_a']
+    assert with_rest['gauge/std'] != whole['gauge/std']
+
+
+@pytest.mark.parametrize('setting', [{'num_batches': 0}, {'interval': 0}])
+def test_impossible_settings_are_refused(setting):
+    with pytest.raises(UserError, match='at least 1'):
+        GaugeHook(**setting)
+
+
+def train_digits(work_dir, hook, loop=None):
+    """Two epochs of three batches of 16 digits."""
+    config = Config.fromfile(DIGITS)
+    config.train_cfg = loop or {'type': 'EpochBasedTrainLoop', 'max_epochs': 2}
+    config.merge_from_dict(
+        {
+            'work_dir': str(work_dir),
+            'train_dataloader.batch_size': 16,
+            'train_dataloader.dataset.indices': 48,
+            'default_hooks.probe': None,
+            'log_level': 'ERROR',
+            'experiment_name': work_dir.name,
+            'default_hooks.gauges': hook,
+        }
+    )
+    runner = Runner.from_cfg(config)
+    runner.train()
+    (log,) = work_dir.glob('*/vis_data/scalars.json')
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return runner.model, [line for line in lines if 'gauge/std' in line]
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    return train_digits(tmp_path_factory.mktemp('gauged'), HOOK)
+
+
+def test_gauges_of_a_run_are_logged_once_per_epoch(trained):
+    _, logged = trained
+    assert [(line['epoch'], line['iter'], line['step']) for line in logged] == [
+        (1, 3, 3),
+        (2, 6, 6),
+    ]
+    assert all(line.keys() >= COLLAPSE | CLUSTERING for line in logged)
+
+
+def test_a_loop_by_iteration_logs_the_same_epochs(trained, tmp_path):
+    _, by_epoch = trained
+    loop = {'type': 'IterBasedTrainLoop', 'max_iters': 6}
+    _, by_iteration = train_digits(tmp_path / 'by_iteration', HOOK, loop)
+    assert [line['epoch'] for line in by_iteration] == [line['epoch'] for line in by_epoch]
+
+
+def test_a_run_is_bit_equal_without_the_hook(trained, tmp_path):
+    with_hook, _ = trained
+    without = train_digits(tmp_path / 'plain', None)[0].state_dict()
+    assert all(torch.equal(value, without[key]) for key, value in with_hook.state_dict().items())
+
+
+def test_nothing_stays_attached_to_the_network(trained):
+    model, _ = trained
+    assert all(not module._forward_hooks for module in model.modules())
+
+
+def measure_as_rank(rank, folder):
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
+    )
+    epoch = Epoch(Network(gather_negatives=True), GaugeHook(num_batches=3), seed=rank)
+    torch.save((epoch.outputs, epoch.labels, epoch.logged), f'{folder}/{rank}.pt')
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_measure_their_joined_batches(tmp_path):
+    torch.multiprocessing.start_processes(
+        measure_as_rank,
+        (str(tmp_path),),
+        nprocs=2,
+        start_method='fork',  # no second import of torch
+    )
+    results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in (0, 1)]
+    outputs, labels, logged = zip(*results)
+    assert logged[0] == logged[1]
+    projections = torch.cat([batch[1] for rank in outputs for batch in rank[1:]])
+    omega = []
+    for index in (1, 2, 3):  # both processes look for negatives among all keys
+        query, key = (torch.cat([rank[index][part] for rank in outputs]) for part in (2, 3))
+        joined = torch.cat([rank[index] for rank in labels])
+        false = false_negatives_by_rank(query, key, joined)[:, 1:3]
+        omega += [false[:12].any().item(), false[12:].any().item()]
+    assert logged[0][0]['gauge/effective_rank'] == pytest.approx(effective_rank(projections))
+    assert logged[0][0]['gauge/pr_omega_a'] == pytest.approx(sum(omega) / 6)

@@ -1,0 +1,182 @@
+"""The shipped linear and semi-supervised recipes, run for an epoch or two on small data."""
+
+import json
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from tests.evaluation.conftest import random_network
+from tests.helpers.folders import make_folder
+from tests.helpers.paths import ROOT
+from ttl_mm.config import read_config
+from ttl_mm.engine import FrozenBackboneHook, Runner, launch
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+
+CONFIGS = ROOT / 'configs'
+LINEAR = CONFIGS / 'linear' / 'linear_r18_digits_1xb256_100e.py'
+NARROW = {'stem_channels': 8, 'base_channels': 8}
+
+
+@pytest.fixture(scope='module')
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp('weights') / 'epoch_1.pth'
+    state = random_network(0).state_dict()
+    torch.save({'state_dict': {f'backbone.{k}': v for k, v in state.items()}}, path)
+    return str(path)
+
+
+def runner(config, work_dir, checkpoint, epochs=2, **changes):
+    config = read_config(str(config))
+    config.model.backbone.init_cfg.checkpoint = checkpoint
+    config.model.backbone.update(NARROW)
+    config.model.head.in_channels = 64
+    config.train_cfg.max_epochs = epochs
+    config.visualizer.vis_backends = [{'type': 'LocalVisBackend'}]
+    config.merge_from_dict(changes)
+    config.work_dir = str(work_dir)
+    return Runner.from_cfg(config)
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory, checkpoint):
+    work_dir = tmp_path_factory.mktemp('linear')
+    run = runner(LINEAR, work_dir, checkpoint, epochs=3)
+    run.train()
+    return run, work_dir
+
+
+def test_the_backbone_is_the_checkpoint_to_the_last_bit(trained):
+    expected, found = random_network(0).state_dict(), trained[0].model.backbone.state_dict()
+    assert [name for name in expected if not expected[name].equal(found[name])] == []
+
+
+def test_last_and_best_epoch_are_reported_apart(trained):
+    result = json.loads((trained[1] / 'results.json').read_text())
+    (log,) = trained[1].glob('*/vis_data/scalars.json')
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    curve = [line['accuracy/top1'] for line in lines if 'accuracy/top1' in line]
+    assert len(curve) == 3
+    assert result['last']['epoch'] == 3
+    assert result['last']['accuracy/top1'] == pytest.approx(curve[-1], abs=1e-3)
+    assert result['best']['epoch'] == 1 + curve.index(max(curve))
+    assert result['best']['accuracy/top1'] == pytest.approx(max(curve), abs=1e-3)
+    assert result['protocol'].startswith('linear, 100 epochs')
+    assert result['val']['images'] == 597
+    assert len(result['backbone_sha256']) == 64
+
+
+def test_the_schedule_is_the_released_one(trained):
+    (log,) = trained[1].glob('*/vis_data/scalars.json')
+    rates = [line['lr'] for line in map(json.loads, log.read_text().splitlines()) if 'lr' in line]
+    per_epoch = 5  # iterations
+    # warm-up of 10 epochs from 1e-4, times a cosine of 100 epochs, constant within an epoch
+    last = 3 * per_epoch - 1
+    warm_up = 1 - (1 - last / (10 * per_epoch - 1)) * (1 - 1e-4)
+    cosine = 0.5 * (1 + torch.cos(torch.tensor(torch.pi * 2 / 100))).item()
+    assert rates[-1] == pytest.approx(0.15 * warm_up * cosine, rel=2e-3)
+
+
+def test_the_config_in_the_work_dir_tests_and_resumes(tmp_path, checkpoint):
+    options = {'model.backbone.init_cfg.checkpoint': checkpoint, 'model.head.in_channels': 64}
+    options |= {f'model.backbone.{key}': value for key, value in NARROW.items()}
+    launch.train(str(LINEAR), str(tmp_path), cfg_options=options | {'train_cfg.max_epochs': 1})
+    copy = str(tmp_path / LINEAR.name)
+    figures = launch.evaluate(copy, str(tmp_path / 'epoch_1.pth'))
+    result = json.loads((tmp_path / 'results.json').read_text())
+    assert figures['accuracy/top1'] == pytest.approx(result['last']['accuracy/top1'], abs=1e-3)
+
+    launch.train(copy, resume='auto', cfg_options={'train_cfg.max_epochs': 2})
+    assert json.loads((tmp_path / 'results.json').read_text())['last']['epoch'] == 2
+
+
+def test_unmatched_weights_end_the_run_before_it_starts(tmp_path, checkpoint):
+    with pytest.raises(UserError, match='of another shape'):
+        runner(LINEAR, tmp_path, checkpoint, **{'model.backbone.base_channels': 16}).train()
+    with pytest.raises(UserError, match='checkpoint=None'):
+        runner(LINEAR, tmp_path / 'x', None).train()
+
+
+def test_a_trainable_backbone_is_refused(tmp_path, checkpoint):
+    run = runner(LINEAR, tmp_path, checkpoint, **{'model.backbone.frozen_stages': 3})
+    with pytest.raises(UserError, match=r'weights of the backbone would be trained \(layer4'):
+        run.train()
+
+
+def test_weights_that_changed_after_loading_are_noticed(tmp_path, checkpoint):
+    run = runner(LINEAR, tmp_path, checkpoint)
+    run.model.init_weights()
+    run.model.backbone.layer2[0].bn1.weight.data[0] += 1
+    with pytest.raises(UserError, match='1 of the 100 tensors of the backbone are not those of'):
+        FrozenBackboneHook().before_train(run)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.BatchNorm1d(2).requires_grad_(False)
+        self.backbone.init_cfg = None
+
+
+def test_moving_statistics_are_noticed():
+    model, hook = Model(), FrozenBackboneHook()
+    run = type('Run', (), {'model': model})
+    hook.before_train(run)
+    hook.after_train_epoch(run)
+    model.backbone(torch.randn(4, 2))
+    with pytest.raises(UserError, match='3 tensors of the frozen backbone have changed'):
+        hook.after_train_epoch(run)
+
+
+@pytest.mark.parametrize('name', ['semi_r50_4xb64_20e_1pct.py', 'semi_r50_4xb64_20e_10pct.py'])
+def test_semi_supervised_recipes_train_on_a_folder(tmp_path, checkpoint, name):
+    make_folder(tmp_path / 'train', count=20)
+    make_folder(tmp_path / 'val', count=2)
+    changes = {
+        'model.backbone.type': 'ResNet_CIFAR',
+        'model.backbone.depth': 18,
+        'model.head.num_classes': 3,
+        'model.head.topk': (1,),
+        'train_dataloader.batch_size': 2,
+        'train_dataloader.num_workers': 0,
+        'train_dataloader.persistent_workers': False,
+        'train_dataloader.dataset.dataset.data_root': str(tmp_path / 'train'),
+        'val_dataloader.dataset.data_root': str(tmp_path / 'val'),
+        'val_dataloader.num_workers': 0,
+        'val_dataloader.persistent_workers': False,
+        'val_evaluator.topk': (1,),
+    }
+    run = runner(CONFIGS / 'semi' / name, tmp_path / 'run', checkpoint, epochs=1, **changes)
+    run.train()
+    result = json.loads((tmp_path / 'run' / 'results.json').read_text())
+    share = 0.01 if '1pct' in name and '10pct' not in name else 0.1
+    assert result['train']['images'] == 3 * max(1, round(share * 20))
+    moved = run.model.backbone.layer1[0].conv1.weight
+    assert not moved.equal(random_network(0).layer1[0].conv1.weight)
+
+
+EVERY = sorted((CONFIGS / 'linear').glob('*.py')) + sorted((CONFIGS / 'semi').glob('*.py'))
+
+
+@pytest.mark.parametrize('path', EVERY, ids=lambda path: path.stem)
+def test_every_recipe_builds_a_model_of_the_right_kind(path):
+    config = Config.fromfile(path)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        config.model.backbone.init_cfg = None
+        model = MODELS.build(config.model)
+    model.train()
+    trained = {name.split('.')[0] for name, p in model.named_parameters() if p.requires_grad}
+    linear = path.parent.name == 'linear'
+    assert trained == ({'head'} if linear else {'backbone', 'head'})
+    norms = [part for part in model.backbone.modules() if isinstance(part, _BatchNorm)]
+    assert {norm.training for norm in norms} == {not linear}
+    optimizer = config.optim_wrapper.optimizer
+    assert optimizer.weight_decay == (0 if linear else 5e-4)
+    size = path.stem.split('_')[2 if '8xb' in path.stem or '4xb' in path.stem else 3]
+    processes, batch = size.split('xb')
+    assert int(processes) * int(batch) == config.auto_scale_lr.base_batch_size
+    assert config.train_dataloader.batch_size == int(batch)

@@ -1,0 +1,201 @@
+"""The target moves once per optimizer step, after it, by a momentum that follows its schedule."""
+
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch import nn
+
+from ttl_mm.engine import TargetUpdateHook
+from ttl_mm.engine.hooks.target_update_hook import cosine_momentum
+from ttl_mm.errors import UserError
+from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
+
+LR, IMAGES, BATCH = 0.5, 24, 6
+
+
+class Part(nn.Module):
+    """A layer without batch statistics, with the tuples of mmpretrain."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.fc = nn.Linear(inputs, outputs)
+
+    def forward(self, x):
+        x = x[0] if isinstance(x, tuple) else x
+        return (self.fc(x.flatten(1)),)
+
+
+class Images(torch.utils.data.Dataset):
+    """Two views of random images."""
+
+    def __init__(self):
+        self.views = torch.randn(2, IMAGES, 3, 2, 2, generator=torch.Generator().manual_seed(0))
+
+    def __len__(self):
+        return IMAGES
+
+    def __getitem__(self, index):
+        return {'inputs': [self.views[0, index], self.views[1, index]], 'data_samples': 0}
+
+
+class Watch(Hook):
+    """The target before and after every iteration, and what was drawn and logged."""
+
+    priority = 'LOWEST'
+
+    def __init__(self):
+        self.targets, self.online, self.momenta, self.sizes = [], [], [], []
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        model = runner.model
+        self.targets.append(model.target_neck.fc.weight.detach().clone())
+        self.online.append(model.neck.fc.weight.detach().clone())
+        self.momenta.append(runner.message_hub.get_scalar('train/momentum').current())
+        self.sizes.append((model.seed, model.iteration))
+
+
+def build_model():
+    torch.manual_seed(0)
+    head = TruncatedTripletHead(Part(5, 5), ranks=(1, 3))
+    return TTLAlgorithm(Part(12, 8), Part(8, 5), head, online_sizes=None, target_sizes=None)
+
+
+def run(folder, model, accumulation=1, epochs=1):
+    watch = Watch()
+    runner = Runner(
+        model=model,
+        work_dir=str(folder),
+        train_dataloader=dict(
+            batch_size=BATCH,
+            num_workers=0,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            collate_fn=dict(type='default_collate'),
+            dataset=Images(),
+        ),
+        train_cfg=dict(by_epoch=True, max_epochs=epochs),
+        optim_wrapper=dict(
+            accumulative_counts=accumulation, optimizer=dict(type='SGD', lr=LR, momentum=0.9)
+        ),
+        default_hooks=dict(checkpoint=None, logger=None),
+        custom_hooks=[TargetUpdateHook(horizon_epochs=10), watch],
+        randomness=dict(seed=11),
+        experiment_name=f'run_{id(watch)}',
+        default_scope='mmpretrain',
+        log_level='ERROR',
+    )
+    runner.train()
+    return watch
+
+
+def test_step_under_accumulation_is_one_on_the_mean_of_the_losses(tmp_path):
+    model = build_model()
+    alone = deepcopy(model)
+    start = model.neck.fc.weight.detach().clone()
+    watch = run(tmp_path, model, accumulation=4)
+
+    views = Images().views
+    losses = [
+        alone.loss([views[0, i : i + BATCH], views[1, i : i + BATCH]])['loss']
+        for i in range(0, IMAGES, BATCH)
+    ]
+    (sum(losses) / 4).backward()
+    for (name, stepped), parameter in zip(model.named_parameters(), alone.parameters()):
+        if parameter.requires_grad:
+            expected = parameter.detach() - LR * parameter.grad
+            torch.testing.assert_close(stepped.detach(), expected, rtol=1e-6, atol=1e-6, msg=name)
+
+    # three times nothing, then towards the network after its step
+    for target in watch.targets[:3]:
+        assert torch.equal(target, start)
+    momentum = cosine_momentum(3, 40, 0.99)
+    expected = momentum * start + (1 - momentum) * model.neck.fc.weight.detach()
+    torch.testing.assert_close(watch.targets[3], expected, rtol=1e-6, atol=1e-7)
+    assert not torch.equal(watch.targets[3], start)
+
+
+def test_remainder_of_the_accumulation_moves_it_too(tmp_path):
+    """Eight iterations in steps of three: mmengine steps at the last one as well."""
+    watch = run(tmp_path, build_model(), accumulation=3, epochs=2)
+    moved = [i for i in range(1, 8) if not torch.equal(watch.targets[i], watch.targets[i - 1])]
+    assert moved == [2, 5, 7]
+
+
+def test_momentum_is_logged_and_the_model_knows_its_iteration(tmp_path):
+    watch = run(tmp_path, build_model(), epochs=2)
+    assert watch.momenta == [cosine_momentum(i, 40, 0.99) for i in range(8)]
+    assert watch.sizes == [(11, i) for i in range(8)]
+
+
+def test_target_starts_in_step_with_weights_that_came_late(tmp_path):
+    """Such as those of ``load_from``, which mmengine loads after the initialisation."""
+    model = build_model()
+    nn.init.constant_(model.neck.fc.weight, 3.0)
+    watch = run(tmp_path, model, accumulation=4)
+    assert (watch.targets[0] == 3).all()
+
+
+def fake_runner(model, iteration):
+    return SimpleNamespace(model=model, iter=iteration, seed=1, train_dataloader=range(10))
+
+
+def test_resumed_target_is_left_alone():
+    model = build_model()
+    nn.init.constant_(model.target_neck.fc.weight, 3.0)
+    TargetUpdateHook(horizon_epochs=10).before_train(fake_runner(model, iteration=5))
+    assert (model.target_neck.fc.weight == 3).all()
+
+
+def test_horizon_is_the_schedule_not_the_run():
+    hook = TargetUpdateHook(horizon_epochs=200)
+    hook.before_train(fake_runner(build_model(), iteration=0))
+    assert hook.horizon == 2000
+    hook = TargetUpdateHook(horizon_iters=123)
+    hook.before_train(fake_runner(build_model(), iteration=0))
+    assert hook.horizon == 123
+
+
+def test_momentum_of_the_schedule():
+    """End points and middle, of the paper's 200 epochs of 1540 iterations."""
+    horizon = 308_000
+    assert cosine_momentum(0, horizon, 0.99) == pytest.approx(0.99)
+    assert cosine_momentum(4, horizon, 0.99) == pytest.approx(0.99, abs=1e-6)
+    assert cosine_momentum(horizon // 2, horizon, 0.99) == pytest.approx(0.995)
+    assert cosine_momentum(horizon - 1, horizon, 0.99) == pytest.approx(1.0)
+    assert cosine_momentum(horizon, horizon, 0.99) == 1.0
+    assert cosine_momentum(2 * horizon, horizon, 0.99) == 1.0  # no way back
+
+
+@pytest.mark.parametrize(
+    ('options', 'found'),
+    [
+        ({}, 'horizon_epochs=None'),
+        ({'horizon_epochs': 0}, 'horizon_epochs=0'),
+        ({'horizon_epochs': 5, 'horizon_iters': 5}, 'horizon_iters=5'),
+        ({'horizon_epochs': 5, 'end_momentum': 1.1}, r'end_momentum=1\.1'),
+    ],
+)
+def test_invalid_settings_are_refused(options, found):
+    with pytest.raises(UserError, match=found):
+        TargetUpdateHook(**options)
+
+
+def seeds_of(rank, folder):
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
+    )
+    hook, runner = TargetUpdateHook(horizon_epochs=10), fake_runner(build_model(), iteration=0)
+    runner.seed = 7 + rank  # as with diff_rank_seed
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
+    Path(folder, str(rank)).write_text(str(runner.model.seed))
+    torch.distributed.destroy_process_group()
+
+
+def test_processes_agree_on_the_sizes(tmp_path):
+    torch.multiprocessing.start_processes(seeds_of, (str(tmp_path),), nprocs=2, start_method='fork')
+    assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == ['7', '7']

@@ -1,0 +1,114 @@
+"""Published files hold weights and facts, under the prefix of their true SHA-256."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from mmpretrain.models import ResNet
+
+from tests.checkpoint.test_load import below, other
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.cli import main
+from ttl_mm.errors import UserError
+from ttl_mm.export.publish import publish
+from ttl_mm.zoo.cache import fetch
+from ttl_mm.zoo.manifest import find_entry
+
+
+@pytest.fixture(scope='module')
+def state():
+    return ResNet(depth=18, stem_channels=8, base_channels=8).state_dict()
+
+
+@pytest.fixture
+def checkpoint(state, tmp_path):
+    """What a training run leaves: networks, optimizer, random state, logs, config text."""
+    networks = {
+        **below('backbone.', state),
+        'neck.fc0.weight': torch.zeros(2, 2),
+        'head.predictor.fc0.weight': torch.zeros(2, 2),
+        **below('target_backbone.', other(state)),
+        'target_neck.fc0.weight': torch.zeros(2, 2),
+    }
+    content = {
+        'meta': {'epoch': 3, 'iter': 99, 'cfg': 'import os', 'experiment_name': '/home/me/x'},
+        'state_dict': networks,
+        'optimizer': {'state': {0: {'momentum_buffer': torch.zeros(1000)}}},
+        'message_hub': {'loss': HistoryBuffer([1.0], [1])},
+        'rng': {'torch': torch.get_rng_state(), 'numpy': np.arange(3)},
+    }
+    torch.save(content, tmp_path / 'epoch_3.pth')
+    return tmp_path / 'epoch_3.pth'
+
+
+@pytest.mark.parametrize('suffix', ['.pth', '.safetensors'])
+def test_backbone(checkpoint, state, tmp_path, suffix):
+    path, entry = publish(checkpoint, 'tiny', tmp_path / 'out', suffix=suffix)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert path.name == f'tiny-{digest[:8]}{suffix}'
+    assert (entry['sha256'], entry['size']) == (digest, path.stat().st_size)
+    found = load_backbone_state(path)
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], state[name]) for name in state)
+    assert b'import os' not in path.read_bytes()
+    assert b'/home/me' not in path.read_bytes()
+
+
+def test_meta_is_plain_and_optimizer_gone(checkpoint, tmp_path):
+    path, _ = publish(checkpoint, 'tiny', tmp_path / 'out', kind='networks')
+    content = torch.load(path, weights_only=True)
+    assert content.keys() == {'meta', 'state_dict'}
+    assert json.loads(json.dumps(content['meta'])) == content['meta']
+    assert content['meta'].keys().isdisjoint({'cfg', 'config', 'experiment_name'})
+    assert (content['meta']['epoch'], content['meta']['iter']) == (3, 99)
+    wanted = read_checkpoint(checkpoint)['state_dict']
+    assert content['state_dict'].keys() == wanted.keys()
+    assert all(torch.equal(content['state_dict'][n], wanted[n]) for n in wanted)
+
+
+def test_half(checkpoint, state, tmp_path):
+    full, _ = publish(checkpoint, 'tiny', tmp_path / 'a', suffix='.safetensors')
+    half, _ = publish(checkpoint, 'tiny', tmp_path / 'b', suffix='.safetensors', half=True)
+    assert half.stat().st_size < 0.6 * full.stat().st_size
+    found = load_backbone_state(half)
+    assert torch.equal(found['conv1.weight'], state['conv1.weight'].half())
+
+
+def test_overflow_of_half_is_refused(state, tmp_path):
+    torch.save({**state, 'bn1.running_var': torch.full((8,), 1e6)}, tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'not finite in backbone\.bn1\.running_var'):
+        publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', half=True)
+
+
+def test_same_content_gives_the_same_name(checkpoint, tmp_path):
+    a, b = (publish(checkpoint, 'tiny', tmp_path / folder)[0] for folder in ('a', 'b'))
+    assert a.name == b.name
+
+
+def test_networks_of_a_bare_backbone_are_refused(state, tmp_path):
+    torch.save({'state_dict': below('backbone.', state)}, tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'has no neck\.\*'):
+        publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', kind='networks')
+
+
+@pytest.mark.parametrize('name', ['../evil', 'With Space', ''])
+def test_bad_names_leave_nothing(checkpoint, tmp_path, name):
+    with pytest.raises(UserError, match='use lower-case letters'):
+        publish(checkpoint, name, tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()
+
+
+def test_command_writes_an_entry_that_the_zoo_takes(checkpoint, tmp_path, capsys):
+    arguments = ['--name', 'tiny', '--out', str(tmp_path / 'out'), '--about', 'a test']
+    assert main(['zoo', 'publish', str(checkpoint), *arguments]) == 0
+    path = next((tmp_path / 'out').glob('*.pth'))
+    assert str(path) in capsys.readouterr().out
+    entry = find_entry('tiny', path.with_suffix('.json'))
+    assert fetch(entry, tmp_path / 'cache') == path
+    assert entry.backbone == {
+        'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8,
+    }  # fmt: skip

@@ -1,0 +1,92 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from ttl_mm.errors import UserError
+from ttl_mm.gauges import analyze_features, class_divergence, effective_rank, smallest_safe_k
+from ttl_mm.gauges.analysis import first_rank_below
+from ttl_mm.report.analysis_page import write_analysis
+
+
+def perfect(classes=5, per_class=40):
+    labels = torch.arange(classes).repeat(per_class)
+    noise = torch.randn(len(labels), classes, generator=torch.Generator().manual_seed(0))
+    return torch.eye(classes)[labels] + 0.01 * noise, labels
+
+
+def noise(classes=5, per_class=40):
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(classes).repeat(per_class)
+    return torch.randn(len(labels), 16, generator=generator), labels
+
+
+def test_perfect_features_put_their_false_negatives_first():
+    analysis = analyze_features(*perfect(), batch_size=21, num_batches=100)
+    # all members of the own class come first, so the rate never rises with the rank
+    assert all(a >= b for a, b in zip(analysis.rates, analysis.rates[1:]))
+    assert sum(analysis.rates) == pytest.approx(20 * analysis.chance, rel=0.05)
+
+
+def test_rates_of_noise_are_those_of_a_random_pick():
+    analysis = analyze_features(*noise(), batch_size=21, num_batches=400)
+    error = math.sqrt(analysis.chance * (1 - analysis.chance) / (400 * 21))
+    deviations = np.abs(np.array(analysis.rates) - analysis.chance) / error
+    assert deviations.mean() < 1.5  # 0.8 is expected of a normal deviation
+
+
+def test_chance_is_that_of_two_different_images():
+    _, labels = perfect(classes=3, per_class=2)
+    analysis = analyze_features(torch.eye(6), labels, batch_size=4, num_batches=5)
+    assert analysis.chance == pytest.approx(1 / 5)
+
+
+def test_the_gauges_are_those_of_all_features():
+    features, labels = noise()
+    analysis = analyze_features(features, labels, batch_size=21, num_batches=5)
+    assert analysis.divergence == class_divergence(features, labels)
+    assert analysis.divergence_total == class_divergence(features, labels, 'total')
+    assert analysis.effective_rank == effective_rank(features)
+    assert analysis.safe_k == smallest_safe_k(20, 1 / 5, 1e-3)
+
+
+def test_the_same_seed_draws_the_same_batches():
+    features, labels = noise()
+    one, same, other = (
+        analyze_features(features, labels, 21, num_batches=5, seed=seed).rates for seed in (1, 1, 2)
+    )
+    assert one == same != other
+
+
+@pytest.mark.parametrize(
+    ('rates', 'first'), [([0.5, 0.3, 0.1], 3), ([0.1, 0.9], 1), ([0.9, 0.9], 3)]
+)
+def test_first_rank_below_a_level(rates, first):
+    assert first_rank_below(rates, 0.2) == first
+
+
+@pytest.mark.parametrize(('size', 'message'), [(1, 'batch size 1'), (201, 'with 200 images')])
+def test_impossible_batches_are_refused(size, message):
+    with pytest.raises(UserError, match=message):
+        analyze_features(*noise(), batch_size=size)
+
+
+def test_a_single_class_is_refused():
+    with pytest.raises(UserError, match='one class'):
+        analyze_features(torch.eye(4), torch.zeros(4), batch_size=2)
+
+
+def test_the_page_and_its_numbers(tmp_path):
+    analyses = {
+        'perfect': analyze_features(*perfect(), batch_size=21, num_batches=5),
+        'noise': analyze_features(*noise(), batch_size=21, num_batches=5),
+    }
+    page = write_analysis(analyses, tmp_path)
+    numbers = json.loads((tmp_path / 'analysis.json').read_text())
+    assert numbers['perfect']['rates'] == analyses['perfect'].rates
+    assert numbers['noise']['frequencies']['ranks 2..10'].keys() == {'pr_omega_a', 'pr_omega_b'}
+    text = page.read_text()
+    assert f'{analyses["noise"].divergence:.3f}' in text
+    assert {p.name for p in tmp_path.glob('*.png')} == {'ranks.png', 'both_sides.png'}

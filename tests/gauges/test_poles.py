@@ -1,0 +1,89 @@
+import math
+
+import pytest
+import torch
+from scipy.stats import binom
+
+from ttl_mm.gauges import effective_rank, feature_std, fewest_poles, pole_loss, smallest_safe_k
+from ttl_mm.models import deputy_ranks, truncated_triplet_loss
+
+
+def simplex(poles):
+    """(poles, poles) unit vectors, every two of them at the same, largest distance."""
+    corners = torch.eye(poles, dtype=torch.float64) - 1 / poles
+    return torch.nn.functional.normalize(corners)
+
+
+def two_poles(n=104, dimension=64):
+    pole = torch.randn(dimension, generator=torch.Generator().manual_seed(0))
+    return torch.stack([pole, -pole]).repeat(n // 2, 1)
+
+
+@pytest.mark.parametrize('poles', [2, 3, 10, 26, 50, 104])
+@pytest.mark.parametrize('ranks', [(1, 1), (5, 5), (2, 10), (52, 52), (1, 103)])
+def test_loss_of_poles_is_the_loss_of_a_batch_on_them(poles, ranks):
+    batch = simplex(poles)[torch.arange(104) % poles]
+    expected = truncated_triplet_loss(batch, batch, ranks).item()
+    assert pole_loss(104, poles, ranks) == pytest.approx(expected, abs=1e-12)
+
+
+def test_two_poles_are_the_global_minimum_of_the_papers_k():
+    batch = two_poles()
+    ranks = deputy_ranks(103)
+    lowest_possible = -2.0 - 1.0  # no distance lies outside of [-1, 1]
+    assert truncated_triplet_loss(batch, batch, ranks).item() == pytest.approx(lowest_possible)
+    assert pole_loss(104, 2, ranks) == lowest_possible
+
+
+def test_the_rank_gauge_sees_two_poles_and_the_std_gauge_does_not():
+    batch = two_poles()
+    assert effective_rank(batch) == pytest.approx(1, abs=1e-4)
+    assert feature_std(batch) > 0.7 / math.sqrt(64)
+
+
+@pytest.mark.parametrize('ranks', [(5, 5), (2, 10)])
+def test_ranks_near_the_front_take_two_poles_for_a_collapse(ranks):
+    batch = two_poles()
+    assert truncated_triplet_loss(batch, batch, ranks).item() == pytest.approx(-1)
+
+
+def descend(ranks, n=32, dimension=8, steps=1500):
+    """Let free unit vectors follow the gradient of the loss, each its own positive."""
+    points = torch.randn(n, dimension, generator=torch.Generator().manual_seed(0))
+    for _ in range(steps):
+        points = torch.nn.functional.normalize(points).requires_grad_()
+        (gradient,) = torch.autograd.grad(truncated_triplet_loss(points, points, ranks), points)
+        points = (points - 6.0 * gradient).detach()
+    return effective_rank(points)
+
+
+def test_gradient_descent_falls_onto_few_poles_for_k_half_and_not_for_small_k():
+    assert descend((4, 4)) > 7
+    assert descend((16, 16)) < 2.5
+
+
+@pytest.mark.parametrize(('m', 'k'), [(103, 1), (103, 5), (103, 52), (63, 20), (9, 9)])
+@pytest.mark.parametrize('risk', [0.3, 1e-3])
+def test_fewest_poles_are_the_first_within_the_risk(m, k, risk):
+    poles = fewest_poles(m, k, risk)
+    assert binom.sf(k - 1, m, 1 / poles) <= risk
+    assert poles == 2 or binom.sf(k - 1, m, 1 / (poles - 1)) > risk
+
+
+@pytest.mark.parametrize(('m', 'classes'), [(103, 1000), (103, 100), (103, 10), (255, 50)])
+def test_the_smallest_safe_k_allows_the_classes_and_the_next_k_fewer_poles(m, classes):
+    k = smallest_safe_k(m, 1 / classes, 1e-3)
+    assert fewest_poles(m, k + 1, 1e-3) < fewest_poles(m, k, 1e-3) <= classes
+    assert k == 1 or fewest_poles(m, k - 1, 1e-3) > classes
+
+
+@pytest.mark.parametrize(('k', 'risk'), [(0, 0.1), (10, 0.1), (3, 0.0), (3, 1.0)])
+def test_fewest_poles_of_no_rank_or_risk_are_refused(k, risk):
+    with pytest.raises(ValueError, match='got'):
+        fewest_poles(9, k, risk)
+
+
+@pytest.mark.parametrize(('poles', 'ranks'), [(0, (1, 1)), (11, (1, 1)), (2, (1, 10)), (2, (0, 1))])
+def test_loss_of_impossible_poles_is_refused(poles, ranks):
+    with pytest.raises(ValueError, match='batch of 10'):
+        pole_loss(10, poles, ranks)

@@ -1,0 +1,1 @@
+"""What several test modules need: images, toy runs, servers, work dirs."""

@@ -1,0 +1,236 @@
+"""Real training runs of a second, in processes of their own that share this one's imports.
+
+A forked child starts in milliseconds, so a test can afford dozens of runs.
+"""
+
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+
+import ttl_mm.engine  # noqa: F401  (imported once, here, for all children)
+from tests.helpers import toy_model  # noqa: F401
+from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
+from ttl_mm.engine.runner.launch import exit_code, train
+
+CONFIG = """
+custom_imports = dict(imports=['tests.helpers.toy_run'])
+default_scope = 'mmpretrain'
+model = dict(type='ToyModel')
+train_dataloader = dict(
+    batch_size=4,
+    num_workers={workers},
+    persistent_workers={persistent},
+    drop_last=True,
+    sampler=dict(type='DefaultSampler', shuffle=True),
+    collate_fn=dict(type='default_collate'),
+    dataset=dict(
+        type='ttl_mm.ImageFolder',
+        data_root={images!r},
+        pipeline={pipeline},
+    ),
+)
+optim_wrapper = dict(
+    type='OptimWrapper',
+    accumulative_counts={accumulation},
+    optimizer=dict(type='SGD', lr=0.05, momentum=0.9),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=0.1, end=6, by_epoch=False),
+    dict(type='CosineAnnealingLR', T_max=4, end=4, by_epoch=True),
+]
+train_cfg = {loop}
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=1),
+    checkpoint={checkpoint},
+    curve=dict(type='CurveHook'),
+)
+env_cfg = dict(
+    mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
+    dist_cfg=dict(backend='gloo', timeout={timeout}),
+)
+log_level = 'WARNING'
+randomness = dict(seed=3)
+visualizer = dict(type='Visualizer', vis_backends=[])
+"""
+STOCK_VIEWS = """[
+    dict(type='LoadImageFromFile'),
+    dict(
+        type='MultiView',
+        num_views=[2],
+        transforms=[
+            [dict(type='RandomFlip', prob=0.5), dict(type='ColorJitter', brightness=0.4, hue=0.1)]
+        ],
+    ),
+    dict(type='PackInputs'),
+]"""
+OUR_VIEWS = """[
+    dict(type='ttl_mm.RandomViews', views=[dict(size=8), dict(size=8)]),
+    dict(type='PackInputs'),
+]"""
+EPOCHS = "dict(type='EpochBasedTrainLoop', max_epochs=4)"
+ITERATIONS = "dict(type='IterBasedTrainLoop', max_iters=20)"
+
+
+@HOOKS.register_module(force=True)
+class CurveHook(Hook):
+    """Write every loss, as hexadecimal digits, into the work_dir."""
+
+    priority = 'VERY_HIGH'
+
+    def before_train(self, runner) -> None:
+        name = f'curve_{runner.rank}.txt'
+        self.file = open(Path(runner.work_dir) / name, 'a', buffering=1)  # noqa: SIM115
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        self.file.write(f'{runner.iter + 1} {float(outputs["loss"]).hex()}\n')
+
+
+@HOOKS.register_module(force=True)
+class SignalHook(Hook):
+    """Send a signal to this very process after an iteration."""
+
+    priority = 'VERY_HIGH'
+
+    def __init__(self, at: int, number: int = signal.SIGTERM, rank: int = 0) -> None:
+        self.at, self.number, self.rank = at, number, rank
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 == self.at and runner.rank == self.rank:
+            os.kill(os.getpid(), self.number)
+
+
+def make_images(folder: Path, number: int = 22) -> Path:
+    """Random 8 x 8 images in two sub-folders."""
+    rng = np.random.default_rng(0)
+    for i in range(number):
+        path = folder / f'class_{i % 2}' / f'{i:03}.png'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), rng.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+    return folder
+
+
+def write_config(
+    path: Path,
+    images: Path,
+    loop: str = EPOCHS,
+    workers: int = 0,
+    accumulation: int = 1,
+    checkpoint: str = "dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=1)",
+    timeout: int = 60,
+    pipeline: str = STOCK_VIEWS,
+    more: str = '',
+) -> Path:
+    """Write the config of a toy run: 20 iterations, in epochs of five on one rank."""
+    text = CONFIG.format(
+        images=str(images), loop=loop, workers=workers, persistent=workers > 0,
+        accumulation=accumulation, checkpoint=checkpoint, timeout=timeout, pipeline=pipeline,
+    )  # fmt: skip
+    path.write_text(text + more)
+    return path
+
+
+def start(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options) -> list[int]:
+    """Fork processes that do ``tools/train.py CONFIG --work-dir ... --resume``; their ids.
+
+    ``prepare`` is called in each of them first, for instance to break something.
+    """
+    port = free_port()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pids = []
+    for rank in range(ranks):
+        pid = os.fork()
+        if pid == 0:
+            _be_child(config, work_dir, rank, ranks, port, prepare, options)
+        pids.append(pid)
+    return pids
+
+
+def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
+    code = 99
+    try:
+        sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
+        os.dup2(sys.stdout.fileno(), 1)
+        os.dup2(sys.stdout.fileno(), 2)
+        os.environ['XDG_CACHE_HOME'] = str(work_dir.parent / 'cache')  # of the folder scans
+        if ranks > 1:
+            os.environ.update(
+                RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
+                MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port),
+            )  # fmt: skip
+            options['launcher'] = 'pytorch'
+        if prepare is not None:
+            prepare()
+        options.setdefault('resume', 'auto')
+        code = exit_code(lambda: train(str(config), work_dir=str(work_dir), **options))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def wait(pids: list[int], seconds: float = 60) -> list[int]:
+    """The exit codes, a signal as a negative number; after ``seconds`` the processes are killed."""
+    deadline, codes = time.monotonic() + seconds, {}
+    while len(codes) < len(pids):
+        for pid in pids:
+            if pid in codes:
+                continue
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                codes[pid] = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+    return [codes[pid] for pid in pids]
+
+
+def run(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options) -> list[int]:
+    """Train until it ends; the exit codes."""
+    return wait(start(config, work_dir, ranks, prepare, **options))
+
+
+def log_file(work_dir: Path, rank: int = 0) -> Path:
+    """What a process printed."""
+    return work_dir.with_name(f'{work_dir.name}_{rank}.log')
+
+
+def curve(work_dir: Path, rank: int = 0) -> dict[int, str]:
+    """The loss of every iteration as hex; a repeated iteration must have the same one."""
+    losses: dict[int, str] = {}
+    for line in (work_dir / f'curve_{rank}.txt').read_text().splitlines():
+        iteration, loss = line.split()
+        assert losses.setdefault(int(iteration), loss) == loss, f'iteration {iteration} differs'
+    return losses
+
+
+def final_state(work_dir: Path) -> dict[str, torch.Tensor]:
+    """The weights of the newest checkpoint."""
+    path, _ = newest_valid(work_dir)
+    return read_sealed(path)['state_dict']
+
+
+def assert_same_run(work_dir: Path, reference: Path, ranks: int = 1) -> None:
+    """Both runs had the same losses and end with the same weights, to the last bit."""
+    for rank in range(ranks):
+        assert curve(work_dir, rank) == curve(reference, rank)
+    ours, theirs = final_state(work_dir), final_state(reference)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        assert torch.equal(value, theirs[name]), name
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(('127.0.0.1', 0))
+        return sock.getsockname()[1]

@@ -1,0 +1,130 @@
+"""get_model and ttl_mm:// both go through the checked cache."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from mmengine.model import BaseModel
+from mmengine.runner import CheckpointLoader
+from mmpretrain.models import ResNet
+
+import ttl_mm
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+
+BACKBONE = {'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8}
+
+
+@pytest.fixture
+def zoo(tmp_path, monkeypatch):
+    """A zoo of one narrow ResNet-18; gives its weights and the path of its file."""
+    net = MODELS.build(BACKBONE)
+    file = tmp_path / 'share' / 'tiny.pth'
+    file.parent.mkdir()
+    torch.save({'state_dict': {f'backbone.{n}': t for n, t in net.state_dict().items()}}, file)
+    write_manifest(tmp_path, file)
+    monkeypatch.setenv('TTL_ZOO_MANIFEST', str(tmp_path / 'manifest.json'))
+    monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path / 'cache'))
+    return net, file
+
+
+def write_manifest(folder, file):
+    data = file.read_bytes()
+    entry = {
+        'file': file.name,
+        'size': len(data),
+        'sha256': hashlib.sha256(data).hexdigest(),
+        'urls': [file.as_uri()],
+        'kind': 'backbone',
+        'licence': 'none',
+        'about': 'test',
+        'backbone': BACKBONE,
+    }
+    (folder / 'manifest.json').write_text(json.dumps({'tiny': entry}))
+
+
+def same(a, b):
+    a, b = a.state_dict(), b.state_dict()
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_get_model(zoo):
+    net, _ = zoo
+    model = ttl_mm.get_model('tiny')
+    assert isinstance(model, ResNet)
+    assert same(model, net)
+    assert not model.training
+    assert not same(ttl_mm.get_model('tiny', pretrained=False), net)
+    assert len(ttl_mm.get_model('tiny', out_indices=(0, 3))(torch.zeros(1, 3, 32, 32))) == 2
+
+
+def test_get_model_with_own_checkpoint(zoo, tmp_path):
+    other = MODELS.build(BACKBONE)
+    torch.save({'state_dict': {f'encoder_q.{n}': t for n, t in other.state_dict().items()}},
+               tmp_path / 'own.pth')  # fmt: skip
+    assert same(ttl_mm.get_model('tiny', pretrained=tmp_path / 'own.pth'), other)
+
+
+def test_unknown_name_suggests_the_nearest(zoo):
+    with pytest.raises(UserError, match=r'did you mean tiny\?'):
+        ttl_mm.get_model('tinny')
+
+
+@pytest.mark.parametrize('prefix', [None, 'backbone.'])
+def test_init_cfg_of_a_backbone(zoo, prefix):
+    init_cfg = {'type': 'Pretrained', 'checkpoint': 'ttl_mm://tiny', 'prefix': prefix}
+    model = MODELS.build({**BACKBONE, 'init_cfg': init_cfg})
+    model.init_weights()
+    assert same(model, zoo[0])
+
+
+def test_init_cfg_of_a_detector_backbone(zoo):
+    init_cfg = {'type': 'Pretrained', 'checkpoint': 'ttl_mm://tiny'}
+    model = MODELS.build({**BACKBONE, 'type': 'mmdet.ResNet', 'init_cfg': init_cfg})
+    model.init_weights()
+    assert same(model, zoo[0])
+
+
+def test_load_from_of_a_whole_model(zoo):
+    from mmengine.runner import load_checkpoint
+
+    class Whole(BaseModel):
+        def __init__(self):
+            super().__init__()
+            self.backbone = MODELS.build(BACKBONE)
+
+        def forward(self, inputs, data_samples=None, mode='tensor'):
+            return self.backbone(inputs)
+
+    whole = Whole()
+    load_checkpoint(whole, 'ttl_mm://tiny')
+    assert same(whole.backbone, zoo[0])
+
+
+def test_scheme_refuses_what_the_manifest_does_not_match(zoo, tmp_path):
+    _, file = zoo
+    file.write_bytes(file.read_bytes()[:-1] + b'x')
+    with pytest.raises(UserError, match='its sha256 is'):
+        CheckpointLoader.load_checkpoint('ttl_mm://tiny')
+    assert not (tmp_path / 'cache' / 'tiny.pth').exists()
+
+
+def test_scheme_never_runs_what_it_loads(zoo, tmp_path):
+    """Even a file that matches the manifest is read without running anything in it."""
+    from tests.zoo.test_read import Runs
+
+    _, file = zoo
+    torch.save({'state_dict': {}, 'meta': Runs(tmp_path / 'ran')}, file)
+    write_manifest(tmp_path, file)
+    with pytest.raises(UserError, match='refused'):
+        CheckpointLoader.load_checkpoint('ttl_mm://tiny')
+    assert not (tmp_path / 'ran').exists()
+
+
+def test_export_of_a_zoo_entry_lands_in_the_current_folder(zoo, tmp_path, monkeypatch):
+    from ttl_mm.export.backbone import export
+
+    (tmp_path / 'here').mkdir()
+    monkeypatch.chdir(tmp_path / 'here')
+    assert export('ttl_mm://tiny', 'safetensors').resolve().parent == tmp_path / 'here'

@@ -1,0 +1,66 @@
+"""``ttl detect check`` from the outside."""
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers.detection_data import write_voc
+from tests.helpers.paths import ROOT
+from ttl_mm.cli import main
+
+CONFIGS = ROOT / 'projects' / 'detection' / 'configs'
+CONFIG = str(CONFIGS / 'faster-rcnn_r50-c4_24k_voc0712.py')
+YEARS = ('VOC2007', 'VOC2012')
+
+
+@pytest.fixture
+def voc(tmp_path: Path, monkeypatch) -> Path:
+    from mmdet.datasets import VOCDataset
+
+    root = write_voc(tmp_path, 1, 1, VOCDataset.METAINFO['classes'], YEARS)
+    monkeypatch.setenv('VOC_ROOT', str(root))
+    return root
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    from mmpretrain.models import ResNet
+
+    path = tmp_path / 'r18.pth'
+    torch.save(ResNet(18).state_dict(), path)
+    return str(path)
+
+
+def start(name: str, checkpoint: str) -> list[str]:
+    """Options that make the model small and start one part of it from the checkpoint."""
+    return [f'model.{name}.depth=18', f'model.{name}.init_cfg.checkpoint={checkpoint}']
+
+
+def test_coverage_is_printed(voc: Path, checkpoint: str, capsys) -> None:
+    options = [*start('backbone', checkpoint), *start('roi_head.shared_head', checkpoint)]
+    args = ['detect', 'check', CONFIG, '--checkpoint', checkpoint, '--cfg-options', *options]
+    assert main(args) == 0
+    printed = capsys.readouterr().out
+    assert f'backbone: 75 of 75 tensors are those of {checkpoint}' in printed
+    assert f'res5: 25 of 25 tensors are those of {checkpoint}' in printed
+    assert printed.count('1 images, 2 objects') == 3
+
+
+def test_res5_from_elsewhere_is_an_error(voc: Path, checkpoint: str, tmp_path, capsys) -> None:
+    """What mmdet's own configs do: the backbone is loaded, and res5 starts at random."""
+    options = [*start('backbone', checkpoint), 'model.roi_head.shared_head.depth=18']
+    options += ['model.roi_head.shared_head.init_cfg=None']
+    args = ['detect', 'check', CONFIG, '--checkpoint', checkpoint, '--cfg-options', *options]
+    assert main(args) == 2
+    assert 'tensors of res5 do not start from' in capsys.readouterr().err
+
+
+def test_bad_data_is_reported_before_the_model_is_built(voc: Path, capsys) -> None:
+    (voc / 'VOC2012' / 'JPEGImages' / 'trainval000.jpg').unlink()
+    assert main(['detect', 'check', CONFIG, '--checkpoint', 'no_such_file']) == 2
+    captured = capsys.readouterr()
+    assert 'ERROR 1 x image file is absent: trainval000.jpg' in captured.out
+    assert 'cannot be trained on' in captured.err

@@ -1,0 +1,121 @@
+"""Precise BN against statistics computed batch by batch."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.model import BaseDataPreprocessor, BaseModel
+from mmengine.optim import OptimWrapper
+from torch import nn
+
+from ttl_mm.datasets.train_samples import Batch
+from ttl_mm.tasks.detection.precise_bn_hook import PreciseBNHook, measure_bn
+
+
+class Detector(BaseModel):
+    """Two norms, of which one is frozen; notes in which mode it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(BaseDataPreprocessor())
+        self.norm = nn.BatchNorm2d(3, momentum=0.1)
+        self.frozen = nn.BatchNorm2d(3)
+        self.modes = []
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+        self.frozen.eval()
+        return self
+
+    def forward(self, inputs, mode: str = 'tensor') -> dict:
+        self.modes.append((mode, self.training, torch.is_grad_enabled()))
+        return dict(loss=self.frozen(self.norm(torch.stack(inputs))).mean())
+
+
+def batches(n: int) -> list[dict]:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        dict(inputs=[torch.randn(3, 4, 5, generator=generator) + i for _ in range(2)])
+        for i in range(n)
+    ]
+
+
+def expected(data: list[dict]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean over the batches of their means and unbiased variances, by plain arithmetic."""
+    stacked = [torch.stack(batch['inputs']).transpose(0, 1).flatten(1).double() for batch in data]
+    means = torch.stack([x.mean(1) for x in stacked]).mean(0)
+    variances = torch.stack([x.var(1) for x in stacked]).mean(0)
+    return means, variances
+
+
+def test_statistics_are_plain_means_over_the_batches() -> None:
+    model, data = Detector().train(), batches(5)
+    model.norm.running_mean.fill_(77)
+    model.norm.num_batches_tracked.fill_(900)
+    measure_bn(model, data)
+    mean, var = expected(data)
+    torch.testing.assert_close(model.norm.running_mean.double(), mean, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model.norm.running_var.double(), var, atol=1e-5, rtol=1e-5)
+    assert model.norm.momentum == 0.1
+    assert model.norm.num_batches_tracked == 900
+
+
+def test_frozen_layers_keep_their_statistics() -> None:
+    model = Detector().train()
+    measure_bn(model, batches(3))
+    assert (model.frozen.running_mean == 0).all()
+    assert model.frozen.num_batches_tracked == 0
+
+
+def test_model_runs_as_in_training_without_gradients() -> None:
+    model = Detector().train()
+    measure_bn(model, batches(2))
+    assert model.modes == [('loss', True, False)] * 2
+
+
+def runner(model, loader, iteration: int) -> SimpleNamespace:
+    return SimpleNamespace(
+        model=model,
+        train_dataloader=loader,
+        iter=iteration,
+        max_iters=10,
+        optim_wrapper=OptimWrapper(torch.optim.SGD(model.parameters(), 0.1)),
+        logger=SimpleNamespace(info=print),
+    )
+
+
+@pytest.mark.parametrize(('iteration', 'passes'), [(0, 0), (8, 0), (9, 7)])
+def test_acts_after_the_last_iteration_alone(iteration: int, passes: int) -> None:
+    """Also with a loader that is shorter than the number of batches asked for."""
+    model = Detector().train()
+    PreciseBNHook(iterations=7).after_train_iter(runner(model, batches(3), iteration), iteration)
+    assert len(model.modes) == passes
+
+
+def test_batches_of_our_loader_are_unwrapped() -> None:
+    model, data = Detector().train(), batches(3)
+    loader = [Batch(data=batch, skipped=[]) for batch in data]
+    PreciseBNHook(iterations=3).after_train_iter(runner(model, loader, 9), 9)
+    torch.testing.assert_close(
+        model.norm.running_mean.double(), expected(data)[0], atol=1e-5, rtol=1e-5
+    )
+
+
+def test_a_failing_batch_leaves_the_momentum() -> None:
+    model = Detector().train()
+    with pytest.raises(TypeError):
+        measure_bn(model, [*batches(1), {}])
+    assert model.norm.momentum == 0.1
+
+
+def test_number_of_batches_is_checked() -> None:
+    with pytest.raises(ValueError, match='iterations=0'):
+        PreciseBNHook(iterations=0)
+
+
+def test_precise_statistics_are_in_the_last_checkpoint() -> None:
+    """The hook comes before the checkpoint hook in every stage."""
+    from mmengine.runner import get_priority
+
+    from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
+
+    assert get_priority(PreciseBNHook.priority) < get_priority(CheckpointHook.priority)

@@ -1,0 +1,212 @@
+"""Average precision against hand-computed values, mmdet's evaluation and pycocotools."""
+
+import contextlib
+import io
+
+import numpy as np
+import pytest
+
+from ttl_mm.errors import UserError
+from ttl_mm.tasks.detection.voc_ap import (
+    COCO_RECALLS,
+    IOU_THRESHOLDS,
+    VOC_RECALLS,
+    ImageResult,
+    box_iou,
+    evaluate_class,
+    evaluate_voc,
+    interpolated_ap,
+    match_coco,
+    match_voc,
+)
+
+
+def image(boxes, scores, true_boxes, difficult=None, labels=None, true_labels=None) -> ImageResult:
+    n, g = len(scores), len(true_boxes)
+    return ImageResult(
+        np.reshape(boxes, (-1, 4)).astype(float),
+        np.array(scores, dtype=float),
+        np.zeros(n, int) if labels is None else np.array(labels),
+        np.reshape(true_boxes, (-1, 4)).astype(float),
+        np.zeros(g, int) if true_labels is None else np.array(true_labels),
+        np.zeros(g, bool) if difficult is None else np.array(difficult, dtype=bool),
+    )
+
+
+def random_images(seed: int, with_difficult: bool, n_classes: int = 3) -> list[ImageResult]:
+    """Detections scattered around objects that overlap each other."""
+    rng = np.random.default_rng(seed)
+    images = []
+    for _ in range(12):
+        g = rng.integers(0, 6)
+        corner = rng.integers(0, 60, (g, 2))
+        true = np.concatenate([corner, corner + rng.integers(25, 60, (g, 2))], axis=1)
+        around = np.repeat(true, 4, axis=0) + rng.normal(0, 4, (4 * g, 4))
+        true_labels = rng.integers(0, n_classes, g)
+        labels = np.where(
+            rng.random(4 * g) < 0.8, np.repeat(true_labels, 4), rng.integers(0, n_classes, 4 * g)
+        )
+        stray = np.array([[0.0, 0.0, 30.0, 30.0], [50.0, 50.0, 90.0, 99.0]])
+        images.append(
+            image(
+                np.concatenate([around, stray]),
+                rng.permutation(4 * g + 2) / 50 + rng.random() / 100,
+                true,
+                difficult=rng.random(g) < 0.3 if with_difficult else None,
+                labels=np.concatenate([labels, rng.integers(0, n_classes, 2)]),
+                true_labels=true_labels,
+            )
+        )
+    return images
+
+
+# Two objects that count and a difficult one. Detections by falling score: IoU 0.8 with object 1;
+# on the difficult object; on nothing; a second one on object 1 (IoU 1); IoU 0.6 with object 2.
+TRUE = [[0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10]]
+DIFFICULT = [False, False, True]
+FOUND = [[0, 0, 10, 8], [40, 0, 50, 9], [70, 70, 80, 80], [0, 0, 10, 10], [20, 0, 30, 6]]
+SCORES = [0.9, 0.8, 0.7, 0.6, 0.5]
+
+
+def test_worked_example() -> None:
+    result = evaluate_class([image(FOUND, SCORES, TRUE, DIFFICULT)], label=0)
+    assert (result.objects, result.detections) == (2, 5)
+    # IoU up to 0.6, both protocols: right, -, wrong, wrong, right. Precision 1 up to recall 1/2,
+    # then 2/4: at 6 of 11 points and at 51 of 101 it is 1.
+    early_voc, early_coco = (6 * 1 + 5 * 0.5) / 11, (51 * 1 + 50 * 0.5) / 101
+    # 0.65 to 0.8: the last one is wrong, and recall stays at 1/2
+    middle_voc, middle_coco = 6 / 11, 51 / 101
+    # 0.85 and 0.9: the first one is wrong too. The difficult one (IoU 0.9) still does not count,
+    # so precision is 1/3 at recall 1/2: wrong, wrong, right, wrong.
+    late_voc, late_coco = 6 / 33, 51 / 303
+    # 0.95: the difficult object is missed by the second detection, which is then wrong: 1/4
+    last_voc, last_coco = 6 / 44, 51 / 404
+    voc = [early_voc] * 3 + [middle_voc] * 4 + [late_voc] * 2 + [last_voc]
+    coco = [early_coco] * 3 + [middle_coco] * 4 + [late_coco] * 2 + [last_coco]
+    np.testing.assert_allclose(result.voc, voc, rtol=1e-12)
+    np.testing.assert_allclose(result.coco, coco, rtol=1e-12)
+
+
+def test_figures_of_the_worked_example() -> None:
+    figures, per_class = evaluate_voc([image(FOUND, SCORES, TRUE, DIFFICULT)], ['a', 'absent'])
+    assert figures['AP50'] == pytest.approx(8.5 / 11)
+    assert figures['AP75'] == pytest.approx(6 / 11)
+    assert figures['AP'] == pytest.approx((3 * 8.5 + 4 * 6 + 2 * 2 + 1.5) / 110)
+    assert figures['coco101_AP50'] == pytest.approx(76 / 101)
+    assert per_class['absent'].objects == 0
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_equals_mmdet_at_every_threshold(seed: int) -> None:
+    from mmdet.evaluation import eval_map
+
+    images = random_images(seed, with_difficult=True)
+    inclusive = np.array([0, 0, 1, 1])
+    detections = [
+        [
+            np.hstack([i.boxes - inclusive, i.scores[:, None]])[i.labels == label]
+            for label in range(3)
+        ]
+        for i in images
+    ]
+    annotations = [
+        dict(
+            bboxes=i.true_boxes[~i.difficult] - inclusive,
+            labels=i.true_labels[~i.difficult],
+            bboxes_ignore=i.true_boxes[i.difficult] - inclusive,
+            labels_ignore=i.true_labels[i.difficult],
+        )
+        for i in images
+    ]
+    ours = np.array([evaluate_class(images, label).voc for label in range(3)])  # (C, T)
+    for t in (0, 5, 9):
+        mean_ap, _ = eval_map(
+            detections, annotations, iou_thr=IOU_THRESHOLDS[t], dataset='voc', logger='silent',
+            eval_mode='11points', use_legacy_coordinate=True, nproc=1,
+        )  # fmt: skip
+        assert ours[:, t].mean() == pytest.approx(mean_ap, abs=1e-6)
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_coco_figures_equal_pycocotools(seed: int) -> None:
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    images = random_images(seed, with_difficult=False)
+    truth, found = COCO(), []
+    truth.dataset = dict(
+        images=[dict(id=i) for i in range(len(images))],
+        categories=[dict(id=c) for c in range(3)],
+        annotations=[],
+    )
+    for i, content in enumerate(images):
+        for box, label in zip(content.true_boxes, content.true_labels):
+            x, y, w, h = *box[:2], *(box[2:] - box[:2])
+            truth.dataset['annotations'].append(
+                dict(
+                    id=len(truth.dataset['annotations']) + 1, image_id=i, category_id=int(label),
+                    bbox=[x, y, w, h], area=w * h, iscrowd=0,
+                )
+            )  # fmt: skip
+        for box, score, label in zip(content.boxes, content.scores, content.labels):
+            found.append(
+                dict(
+                    image_id=i, category_id=int(label), score=float(score),
+                    bbox=[*box[:2], *(box[2:] - box[:2])],
+                )
+            )  # fmt: skip
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth.createIndex()
+        judge = COCOeval(truth, truth.loadRes(found), 'bbox')
+        judge.evaluate()
+        judge.accumulate()
+        judge.summarize()
+    figures, _ = evaluate_voc(images, ['a', 'b', 'c'])
+    ours = [figures[f'coco101_{name}'] for name in ('AP', 'AP50', 'AP75')]
+    np.testing.assert_allclose(ours, judge.stats[:3], atol=1e-9)
+
+
+def test_protocols_differ_where_two_objects_overlap() -> None:
+    """Both detections overlap object 1 most; the second also fits object 2."""
+    iou = np.array([[0.9, 0.1], [0.8, 0.7]])
+    none_difficult = np.zeros(2, dtype=bool)
+    right, _ = match_voc(iou, none_difficult, [0.5])
+    assert right.tolist() == [[True, False]]
+    right, _ = match_coco(iou, none_difficult, [0.5])
+    assert right.tolist() == [[True, True]]
+
+
+@pytest.mark.parametrize('match', [match_voc, match_coco])
+def test_difficult_object_takes_any_number_of_detections(match) -> None:
+    right, ignored = match(np.array([[0.9], [0.8], [0.4]]), np.array([True]), [0.5])
+    assert not right.any()
+    assert ignored.tolist() == [[True, True, False]]
+
+
+def test_ap_against_the_definition() -> None:
+    """The mean over the points of the best precision at that recall or above, by plain loops."""
+    right = np.array([1, 0, 1, 1, 0, 0, 1], dtype=bool)
+    for recalls in (VOC_RECALLS, COCO_RECALLS):
+        expected = 0.0
+        for point in recalls:
+            reached = [
+                right[:n].sum() / n for n in range(1, 8) if right[:n].sum() / 6 >= point
+            ]  # fmt: skip
+            expected += max(reached, default=0.0) / len(recalls)
+        assert interpolated_ap(right, 6, recalls) == pytest.approx(expected)
+
+
+def test_iou_is_plain_geometry() -> None:
+    found = box_iou(np.array([[0.0, 0, 4, 4]]), np.array([[2.0, 0, 6, 4], [9, 9, 9, 9]]))
+    np.testing.assert_allclose(found, [[8 / 24, 0]])
+
+
+def test_threshold_names_are_exact() -> None:
+    """int(100 * t) of computed thresholds gives 89 for 0.9, and 'AP75' may be missing."""
+    assert [round(100 * t) for t in IOU_THRESHOLDS] == list(range(50, 100, 5))
+    assert all(t == float(f'0.{round(100 * t)}') for t in IOU_THRESHOLDS)
+
+
+def test_no_object_to_find_is_an_error() -> None:
+    with pytest.raises(UserError, match='no object to find'):
+        evaluate_voc([image(FOUND, SCORES, TRUE, [True] * 3)], ['a'])

@@ -1,0 +1,137 @@
+import cv2
+import numpy as np
+import pytest
+
+from ttl_mm.datasets.decode import BadImageError
+from ttl_mm.datasets.name_list import write_name_list
+from ttl_mm.errors import UserError
+from ttl_mm.tasks.reid.datasets import ReIDTestSet, ReIDTrainSet, find_layout
+from ttl_mm.tasks.reid.names import NameFault, parse_name, train_identities
+from ttl_mm.tasks.reid.synthetic import draw_person, make_split
+
+
+@pytest.fixture(autouse=True)
+def no_shared_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
+
+
+@pytest.mark.parametrize(
+    ('name', 'identity', 'camera'),
+    [
+        ('gallery/000028311/000028311_c1_1.jpg', 28311, 1),
+        ('000029310_c2_2.jpg', 29310, 2),
+        ('0000others/0000others_c1_478730.jpg', -1000, 1),
+        ('0002_c1s1_000451_03.jpg', 2, 1),
+        ('0000_c6s2_074243_06.jpg', 0, 6),
+        ('-1_c3s1_001251_02.jpg', -1, 3),
+        ('0005_c12_f0046182.jpg', 5, 12),
+    ],
+)
+def test_names(name, identity, camera):
+    assert parse_name(name) == (identity, camera)
+
+
+@pytest.mark.parametrize(
+    ('name', 'reason'),
+    [
+        ('portrait.jpg', 'no identity'),
+        ('_c1_1.jpg', 'no identity'),
+        ('-2_c1_1.jpg', 'no identity'),
+        ('c1_000028311_1.jpg', 'no identity'),
+        ('0002.jpg', 'no identity'),
+        ('0002_000451.jpg', 'no camera'),
+        ('0002_cam1_000451.jpg', 'no camera'),
+    ],
+)
+def test_malformed_names(name, reason):
+    with pytest.raises(NameFault, match=reason):
+        parse_name(name)
+
+
+def test_train_identities_come_from_numbered_folders_or_else_from_names():
+    names = ['all/0000000007/a.jpg', 'all/0000000007/0009_c1.jpg', 'all/0000000003/b.jpg']
+    assert train_identities(names) == {7, 3}
+    names = ['0002_c1s1_1.jpg', '0011_c1s1_1.jpg', '-1_c1s1_2.jpg', '0000_c1s1_2.jpg', 'x.jpg']
+    assert train_identities(names) == {2, 11}
+
+
+def test_sysu_test_set(tmp_path):
+    make_split(tmp_path / 'data', test_people=3, distractors=2)
+    layout = find_layout(tmp_path / 'data')
+    dataset = ReIDTestSet(layout.test, layout.query, layout.gallery)
+    assert dataset.metainfo['num_query'] == 3
+    assert dataset.metainfo['ids'].tolist() == [9, 10, 11, 9, 10, 11, -1000, -1000]
+    assert dataset.metainfo['cams'].tolist() == [2, 2, 2, 1, 1, 1, 1, 1]
+    test = layout.test
+    found = [dataset[i]['img_path'] for i in range(len(dataset))]
+    assert found[2:4] == [
+        str(test / 'query/000000011/000000011_c2_2.jpg'),
+        str(test / 'gallery/000000009/000000009_c1_1.jpg'),
+    ]
+    assert found[7] == str(test / 'gallery/0000others/0000others_c1_2.jpg')
+    assert layout.train == tmp_path / 'data/sysu_train_set_all'
+    assert layout.train_list == tmp_path / 'data/meta/train.txt'
+
+
+def test_market_test_set(tmp_path):
+    make_split(tmp_path, 'market', test_people=2, distractors=4)
+    layout = find_layout(tmp_path)
+    dataset = ReIDTestSet(layout.test, layout.query, layout.gallery)
+    expected = {9: 1 + 3, 10: 1 + 3, 0: 3, -1: 1}
+    ids, counts = np.unique(dataset.metainfo['ids'], return_counts=True)
+    assert dict(zip(ids.tolist(), counts.tolist())) == expected
+    assert layout.train == tmp_path / 'bounding_box_train'
+
+
+def test_a_list_relative_to_the_root_is_recognised(tmp_path):
+    make_split(tmp_path)
+    write_name_list(tmp_path / 'meta/train.txt', ['sysu_train_set_all/0000000001/a.jpg'])
+    assert find_layout(tmp_path).train == tmp_path
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [('portrait.jpg', '1 file names in .*query are malformed'), ('0012_5.jpg', 'names no camera')],
+)
+def test_malformed_names_end_the_run_before_it_starts(tmp_path, name, message):
+    make_split(tmp_path)
+    (tmp_path / 'sysu_test_set_all/query' / name).touch()
+    with pytest.raises(UserError, match=message):
+        ReIDTestSet(tmp_path / 'sysu_test_set_all')
+
+
+def test_an_empty_query_folder_is_named(tmp_path):
+    (tmp_path / 'query').mkdir()
+    (tmp_path / 'gallery').mkdir()
+    with pytest.raises(UserError, match=r'no images below .*query'):
+        ReIDTestSet(tmp_path)
+
+
+@pytest.mark.parametrize(('folder', 'message'), [('x', 'is no folder'), ('', 'no folder query')])
+def test_a_folder_of_unknown_layout_is_named(tmp_path, folder, message):
+    with pytest.raises(UserError, match=message):
+        find_layout(tmp_path / folder)
+
+
+def test_a_bad_gallery_image_is_named(tmp_path):
+    make_split(tmp_path)
+    test = tmp_path / 'sysu_test_set_all'
+    (test / 'gallery/000000009/000000009_c1_1.jpg').write_bytes(b'no image')
+    dataset = ReIDTestSet(test, pipeline=[dict(type='mmpretrain.LoadImageFromFile')])
+    with pytest.raises(BadImageError, match=r'000000009_c1_1\.jpg'):
+        [dataset[i] for i in range(len(dataset))]
+
+
+def test_train_set_reads_no_label_and_refuses_test_identities(tmp_path):
+    make_split(tmp_path, train_people=2, images_each=2)
+    layout = find_layout(tmp_path)
+    options = dict(data_root=str(layout.train), test_root=str(tmp_path))
+    dataset = ReIDTrainSet(list_file=str(layout.train_list), **options)
+    assert len(dataset) == 4
+    assert 'gt_label' not in dataset[3]
+    assert cv2.imread(dataset[3]['img_path']).shape == draw_person(1, 1, 0).shape
+
+    names = ['0000000001/a.jpg', '0000000003/a.jpg', '0000000004/a.jpg']
+    write_name_list(tmp_path / 'leaking.txt', names)
+    with pytest.raises(UserError, match=r'2 identities are in .* \(3, 4\)'):
+        ReIDTrainSet(list_file=str(tmp_path / 'leaking.txt'), **options)

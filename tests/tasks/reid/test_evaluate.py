@@ -1,0 +1,107 @@
+import json
+
+import pytest
+import torch
+from PIL import Image
+
+from ttl_mm.cli import main
+from ttl_mm.datasets.name_list import write_name_list
+from ttl_mm.evaluation.feature_file import read_features
+from ttl_mm.registry import MODELS
+from ttl_mm.tasks.reid.evaluate import evaluate_reid
+from ttl_mm.tasks.reid.synthetic import make_split
+
+
+@pytest.fixture(scope='module')
+def checkpoint(tmp_path_factory):
+    torch.manual_seed(0)
+    narrow = dict(type='mmpretrain.ResNet', depth=18, base_channels=8, stem_channels=8)
+    backbone = MODELS.build(narrow)
+    path = tmp_path_factory.mktemp('weights') / 'narrow.pth'
+    state = {f'backbone.{name}': tensor for name, tensor in backbone.state_dict().items()}
+    torch.save({'state_dict': state}, path)
+    return str(path)
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    monkeypatch.chdir(tmp_path)
+    make_split('data', 'market', train_people=2, images_each=1, test_people=4, distractors=8)
+    return 'data'
+
+
+def expected_rank_1(features) -> float:
+    """By the names alone: the best image that is not junk, one query after the other."""
+    names = [path.rpartition('/')[2] for path in features.paths]
+    sides = [path.partition('/')[0] for path in features.paths]
+    found = []
+    for query in (i for i, side in enumerate(sides) if side == 'query'):
+        person, camera = names[query][:4], names[query][4:7]
+        allowed = [
+            i
+            for i, side in enumerate(sides)
+            if side == 'bounding_box_test' and not names[i].startswith('-1')
+            if not names[i].startswith(person + camera)
+        ]
+        scores = features.features @ features.features[query]
+        found.append(names[max(allowed, key=lambda i: scores[i])].startswith(person))
+    return 100 * sum(found) / len(found)
+
+
+def test_command_line(data, checkpoint, capsys):
+    arguments = ['eval', checkpoint, '--reid', '--data', data, '--out', 'out', '--workers', '0']
+    assert main([*arguments, '--queries', '1', '3']) == 0
+    printed = capsys.readouterr().out
+    assert 'bounding_box_test: 20 images, 4 identities' in printed
+    features = read_features('out/reid.safetensors')
+    assert features.features.shape == (24, 64)
+    with open('out/figures.json') as file:
+        figures = {figure['metric']: figure for figure in json.load(file)}
+    assert list(figures) == [
+        f'{name} (%)' for name in ('rank-1', 'rank-5', 'rank-10', 'mAP', 'mAP-trapezoid')
+    ]
+    figure = figures['rank-1 (%)']
+    assert figure['value'] == expected_rank_1(features)
+    assert (figure['queries'], figure['gallery'], figure['flip']) == (4, 20, 'n(f + m)')
+    assert {'checkpoint_sha256', 'data_fingerprint', 'measured_with'} < set(figure)
+    assert Image.open('out/matches.png').size[1] > 2 * 160  # two queries
+
+    assert main(['eval', 'out/reid.safetensors', '--reid', '--out', 'again']) == 0
+    with open('out/figures.json') as first, open('again/figures.json') as second:
+        assert first.read() == second.read()
+
+
+def test_the_reference_flip_is_another_protocol(data, checkpoint):
+    clean = evaluate_reid(checkpoint, data, 'out')
+    features = read_features('out/reid.safetensors').features.copy()
+    reference = evaluate_reid(checkpoint, data, 'out', reference_flip=True)
+    assert clean[0]['flip'] != reference[0]['flip']
+    difference = abs(read_features('out/reid.safetensors').features - features)
+    assert 1e-4 < difference.max() < 1
+
+
+@pytest.mark.parametrize(
+    ('extra', 'message'),
+    [
+        (['--knn', '--k', '5'], '--knn, --k and --reid do not go together'),
+        (['--queries', '4'], 'there are the queries 0 to 3'),
+        (['another.pth'], '2 files given'),
+    ],
+)
+def test_bad_arguments(data, checkpoint, capsys, extra, message):
+    assert main(['eval', checkpoint, *extra, '--reid', '--data', data, '--workers', '0']) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_options_of_reid_alone(checkpoint, capsys):
+    assert main(['eval', checkpoint, '--reference-flip']) == 2
+    assert '--reference-flip belongs to --reid' in capsys.readouterr().err
+
+
+def test_an_identity_on_both_sides_ends_it_before_extraction(tmp_path, checkpoint, capsys, data):
+    make_split('sysu')
+    write_name_list('sysu/meta/train.txt', ['0000000009/a.jpg'])
+    assert main(['eval', checkpoint, '--reid', '--data', 'sysu', '--out', 'out']) == 2
+    assert 'identity in training and in test images: 9' in capsys.readouterr().out
+    assert not (tmp_path / 'out').exists()

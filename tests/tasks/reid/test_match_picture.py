@@ -1,0 +1,43 @@
+import cv2
+import numpy as np
+
+from ttl_mm.tasks.reid.match_picture import (
+    CAPTION,
+    FRAME,
+    GAP,
+    HEIGHT,
+    QUERY,
+    RIGHT,
+    WIDTH,
+    WRONG,
+    Ranking,
+    best_matches,
+    draw_matches,
+)
+
+
+def test_best_matches_leave_junk_out_and_know_right_from_wrong():
+    gallery = np.array([[9.0], [8.0], [5.0], [7.0], [6.0], [5.0]], np.float32)
+    ids, cams = np.array([-1, 4, 4, 5, 4, 0]), np.array([1, 2, 1, 1, 1, 1])
+    query = np.ones((2, 1), np.float32), np.array([7, 4]), np.array([2, 2])
+    (ranking,) = best_matches(*query, gallery, ids, cams, queries=[1], k=10)
+    assert ranking.query == 1
+    assert ranking.gallery.tolist() == [3, 4, 2, 5]  # 0 is junk, 1 from the query's camera
+    assert ranking.scores.tolist() == [7, 6, 5, 5]
+    assert ranking.right.tolist() == [False, True, True, False]
+
+
+def test_frames_mark_the_query_right_and_wrong(tmp_path):
+    for name, grey in (('query', 10), ('first', 100), ('second', 200)):
+        cv2.imwrite(str(tmp_path / f'{name}.png'), np.full((20, 10, 3), grey, np.uint8))
+    ranking = Ranking(0, np.array([1, 0]), np.array([0.9, 0.8]), np.array([False, True]))
+    gallery = [tmp_path / 'first.png', tmp_path / 'second.png']
+    picture = draw_matches([ranking], lambda q: tmp_path / 'query.png', lambda g: gallery[g])
+    assert picture.size == (
+        GAP + 3 * (WIDTH + 2 * FRAME + GAP),
+        GAP + HEIGHT + 2 * FRAME + CAPTION + GAP,
+    )
+    corners = [GAP + column * (WIDTH + 2 * FRAME + GAP) for column in range(3)]
+    assert [picture.getpixel((x, GAP)) for x in corners] == [QUERY, WRONG, RIGHT]
+    inside = [picture.getpixel((x + WIDTH // 2, GAP + HEIGHT // 2))[0] for x in corners]
+    assert inside == [10, 200, 100]

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+from mmengine.config import Config
+
+from tests.helpers.paths import ROOT
+from ttl_mm.config import merge_options, read_config
+from ttl_mm.errors import UserError
+
+BASE = """
+lr = 0.1
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=lr))
+param_scheduler = [dict(type='LinearLR', end=5)]
+train_cfg = dict(max_epochs=2)
+"""
+RECIPES = sorted(
+    path
+    for folder in (ROOT / 'configs', *ROOT.glob('projects/*/configs'))
+    for path in folder.rglob('*.py')
+    if '_base_' not in path.parts
+)
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / 'config.py').write_text(BASE)
+    return tmp_path / 'config.py'
+
+
+def test_options_are_merged(config):
+    read = read_config(config, {'optim_wrapper.optimizer.lr': 0.2, 'param_scheduler.0.end': 7})
+    assert read.optim_wrapper.optimizer.lr == 0.2
+    assert read.param_scheduler[0].end == 7
+
+
+@pytest.mark.parametrize(
+    ('key', 'message'),
+    [
+        ('optim_wrapper.optimizer.lrr', "Did you mean 'lr'"),
+        ('optim_wraper.optimizer.lr', "Did you mean 'optim_wrapper'"),
+        ('optimizer.lr', "Did you mean 'optim_wrapper'"),
+        ('param_scheduler.1.end', 'list of 1'),
+        ('train_cfg.max_epochs.x', 'max_epochs is 2'),
+        ('lr', 'would change nothing'),
+    ],
+)
+def test_a_key_that_is_not_there_is_an_error_with_the_nearest(config, key, message):
+    with pytest.raises(UserError, match=message):
+        read_config(config, {key: 1})
+
+
+def test_a_plus_adds_a_key(config):
+    read = read_config(config, {'+optim_wrapper.clip_grad.max_norm': 1.0})
+    assert read.optim_wrapper.clip_grad.max_norm == 1.0
+
+
+def test_options_of_a_real_recipe():
+    recipe = Config.fromfile('configs/ttl_r50_8xb104_200e.py')
+    with pytest.raises(UserError, match="Did you mean 'base_momentum'"):
+        merge_options(recipe, {'model.base_momentun': 0.9})
+
+
+def test_a_misspelt_name_at_the_top_is_an_error_with_the_nearest(config):
+    config.write_text(BASE + 'optim_wraper = dict()\n')
+    with pytest.raises(UserError, match=r"config.py:6: .*Did you mean 'optim_wrapper'"):
+        read_config(config)
+
+
+def test_a_name_that_only_a_base_has_used_is_an_error(config):
+    """Setting it has no effect, as the base was read before."""
+    child = config.with_name('child.py')
+    child.write_text("_base_ = 'config.py'\nlr = 0.5\n")
+    with pytest.raises(UserError, match="nothing reads 'lr'"):
+        read_config(child)
+
+
+@pytest.mark.parametrize('path', RECIPES, ids=lambda path: path.stem)
+def test_the_copy_in_a_work_dir_is_the_same_config(path, tmp_path):
+    original, copy = read_config(path), tmp_path / path.name
+    original.dump(copy)
+    assert read_config(copy).to_dict() == original.to_dict()
+    copy.write_text(copy.read_text() + 'modle = dict()\n')
+    with pytest.raises(UserError, match=r"nothing reads 'modle'\. Did you mean 'model'"):
+        read_config(copy)
+
+
+def test_missing_file_is_a_sentence(tmp_path):
+    with pytest.raises(UserError, match='not a file'):
+        read_config(tmp_path / 'none.py')
+
+
+@pytest.mark.parametrize('name', ['config.yaml', 'config.yml', 'config.json'])
+def test_only_python_is_read(tmp_path, name):
+    (tmp_path / name).write_text(json.dumps({'train_cfg': {'max_epochs': 2}}))
+    with pytest.raises(UserError, match='refused'):
+        read_config(tmp_path / name)
+
+
+@pytest.mark.parametrize('name', ['train.pkl', 'train.PICKLE'])
+def test_pickled_annotations_are_refused(config, name):
+    config.write_text(BASE + f"train_dataloader = dict(dataset=dict(ann_file='{name}'))\n")
+    with pytest.raises(UserError, match=r'train_dataloader\.dataset\.ann_file'):
+        read_config(config)

@@ -1,0 +1,189 @@
+r"""A checkpoint file that is either whole or not there, and that shows when it was damaged.
+
+The file is what ``torch.save`` writes, with one line of JSON behind it::
+
+    <zip archive of torch.save>\n{"ttl_mm": 1, "iter": 300, "epoch": 3, "sha256": "..."}\n
+
+``torch.load`` and other zip readers pass over such a line. The hash covers everything else in the
+file, and the numbers in the line.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.errors import UserError
+
+FORMAT = 1
+_TRAILER_BYTES = 512  # more than a trailer can have
+_TEMPORARY = '.partial'
+NAMES = ('epoch_*.pth', 'iter_*.pth', 'best_*.pth')
+
+
+class Seal(NamedTuple):
+    """The last line of a checkpoint: where the run was, and what the file must hash to."""
+
+    iteration: int
+    epoch: int
+    sha256: str
+    size: int  # bytes before the line
+
+
+class DamagedError(UserError):
+    """A checkpoint file that is not what was written."""
+
+
+def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch: int) -> None:
+    """Write ``state`` so that a crash at any moment leaves the old file or the new one.
+
+    Raises:
+        UserError: The disk is full or not writable. What was at ``path`` is untouched.
+    """
+    temporary = path.with_name(f'{path.name}.{os.getpid()}{_TEMPORARY}')
+    try:
+        with open(temporary, 'wb') as file:
+            hashing = _HashingFile(file)
+            torch.save(state, hashing)
+            hashing.sha256.update(_line(iteration, epoch))
+            file.write(b'\n' + _line(iteration, epoch, hashing.sha256.hexdigest()))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except (OSError, RuntimeError) as error:  # torch turns a failed write into a RuntimeError
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
+        raise UserError(
+            f'the checkpoint {path} could not be written ({cause.strerror}): make room or choose '
+            'another work_dir, then resume; the checkpoints before it are untouched.'
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _line(iteration: int, epoch: int, sha256: str | None = None) -> bytes:
+    seal = {'ttl_mm': FORMAT, 'iter': iteration, 'epoch': epoch, 'sha256': sha256}
+    return json.dumps(seal).encode() + b'\n'
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_seal(path: Path) -> Seal:
+    """The last line of a checkpoint, without reading the rest.
+
+    Raises:
+        DamagedError: There is none: the file is cut short, or not one of ours.
+    """
+    try:
+        with open(path, 'rb') as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TRAILER_BYTES))
+            tail = file.read()
+        line = tail[tail.rindex(b'\n{') + 1 :]
+        seal = json.loads(line)
+        if line != _line(seal['iter'], seal['epoch'], seal['sha256']):
+            raise ValueError('not as we would write it')
+        return Seal(seal['iter'], seal['epoch'], seal['sha256'], size - len(line) - 1)
+    except OSError as error:
+        raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
+    except (ValueError, KeyError, TypeError):
+        raise DamagedError(
+            f'{path} has no seal: it was cut short, or not written by ttl_mm'
+        ) from None
+
+
+def verify(path: Path) -> Seal:
+    """Read the whole file and compare it with its seal."""
+    seal = read_seal(path)
+    sha256, left = hashlib.sha256(), seal.size
+    try:
+        with open(path, 'rb') as file:
+            while left and (chunk := file.read(min(left, 1 << 22))):
+                sha256.update(chunk)
+                left -= len(chunk)
+    except OSError as error:
+        raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
+    sha256.update(_line(seal.iteration, seal.epoch))
+    if sha256.hexdigest() != seal.sha256:
+        raise DamagedError(f'{path} is damaged: its content does not match its sha256')
+    return seal
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """The content of a checkpoint of ours, tensors on the CPU; nothing in it is executed."""
+    verify(path)
+    return read_checkpoint(path)
+
+
+def sealed_files(folder: Path) -> list[tuple[Path, Seal]]:
+    """The checkpoints in a folder that carry a seal, newest first."""
+    return _look_at_seals(folder)[0]
+
+
+def _look_at_seals(folder: Path) -> tuple[list[tuple[Path, Seal]], list[str]]:
+    """The checkpoints with a seal, newest first, and what is wrong with the others."""
+    found, problems = [], []
+    for path in sorted(path for pattern in NAMES for path in folder.glob(pattern)):
+        try:
+            found.append((path, read_seal(path)))
+        except DamagedError as error:
+            problems.append(str(error))
+    found.sort(key=lambda entry: (entry[1].iteration, entry[1].epoch), reverse=True)
+    return found, problems
+
+
+def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that is whole, and what is wrong with those passed over.
+
+    Raises:
+        UserError: There are checkpoints, and none is whole.
+    """
+    found, problems = _look_at_seals(folder)
+    for path, _ in found:
+        try:
+            verify(path)
+        except DamagedError as error:
+            problems.append(str(error))
+        else:
+            return path, problems
+    if problems:
+        raise UserError(
+            f'no checkpoint in {folder} can be resumed: {"; ".join(problems)}. Choose another '
+            'work_dir to start over, or give a whole file with --resume PATH.'
+        )
+    return None, []
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what interrupted saves left behind."""
+    for path in folder.glob(f'*{_TEMPORARY}'):
+        path.unlink(missing_ok=True)
+
+
+class _HashingFile:
+    """Passes writes on and hashes them; ``torch.save`` writes from front to back."""
+
+    def __init__(self, file) -> None:
+        self.file = file
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data) -> int:
+        self.sha256.update(data)
+        return self.file.write(data)
+
+    def flush(self) -> None:
+        self.file.flush()

@@ -1,0 +1,68 @@
+"""The ``ttl`` command line: a subcommand per module of this package and per task.
+
+A command module is light to import (heavy imports live inside ``run``) and has::
+
+    HELP = 'one line'
+    def add_arguments(parser): ...
+    def run(args) -> int | None: ...
+
+A task has its command in ``ttl_mm/tasks/TASK/command.py``, with ``NAME`` beside ``HELP``. Modules
+that begin with an underscore are no commands.
+"""
+
+import argparse
+import pkgutil
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from ttl_mm import tasks
+from ttl_mm.errors import UserError
+from ttl_mm.version import __version__
+
+#: what was called otherwise in version 0.1
+RENAMED = {'check_detection': 'detect check'}
+
+
+def commands() -> Iterator[tuple[str, ModuleType]]:
+    """Name and module of every subcommand, sorted by name."""
+    found = {}
+    for module_info in pkgutil.iter_modules(__path__):
+        if not module_info.name.startswith('_'):
+            # a trailing underscore keeps a Python keyword usable: import_.py -> `ttl import`
+            name = module_info.name.rstrip('_')
+            found[name] = import_module(f'{__name__}.{module_info.name}')
+    for task in pkgutil.iter_modules(tasks.__path__):
+        path = f'{tasks.__name__}.{task.name}.command'
+        if find_spec(path):
+            module = import_module(path)
+            found[module.NAME] = module
+    yield from sorted(found.items())
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of ``ttl`` with every subcommand."""
+    parser = argparse.ArgumentParser(prog='ttl', description='Truncated-triplet pre-training.')
+    parser.add_argument('--version', action='version', version=f'ttl_mm {__version__}')
+    subparsers = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
+    for name, module in commands():
+        subparser = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one subcommand; a :class:`UserError` becomes one line on stderr and exit code 2."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in RENAMED:
+        print(f'ttl {argv[0]}: this command is now `ttl {RENAMED[argv[0]]}`.', file=sys.stderr)
+        return 2
+    args = build_parser().parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except UserError as error:
+        print(f'ttl {args.command}: {error}', file=sys.stderr)
+        return 2

@@ -1,0 +1,76 @@
+"""``ttl analyze``: under- and over-clustering of checkpoints on labelled images."""
+
+import argparse
+from pathlib import Path
+
+HELP = 'measure under- and over-clustering of checkpoints, and suggest k'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'sources',
+        nargs='+',
+        metavar='FEATURES_OR_CHECKPOINT',
+        help='feature files of `ttl eval`, or checkpoints (with --data)',
+    )
+    parser.add_argument('--data', metavar='DIR', help='images in one sub-folder per class')
+    parser.add_argument('--batch', type=int, default=104, help='images per GPU (default: 104)')
+    parser.add_argument(
+        '--ranks',
+        nargs='+',
+        metavar='K|LO..HI',
+        help='deputies to judge (default: 1 5 2..10 and m/2)',
+    )
+    parser.add_argument('--head', action='store_true', help='rank what the head ranks')
+    parser.add_argument('--config', help='config of the model; needed with --head')
+    parser.add_argument('--size', type=int, help='of the square input (default: 224, or 32)')
+    parser.add_argument('--batches', type=int, default=500, help='batches drawn (default: 500)')
+    parser.add_argument(
+        '--risk', type=float, default=1e-3, help='bound for the suggested k (default: 0.001)'
+    )
+    parser.add_argument('--out', default='analysis', help='folder of the page (default: analysis)')
+
+
+def run(args: argparse.Namespace) -> None:
+    import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.evaluation.sources import open_source
+    from ttl_mm.gauges.analysis import analyze_features
+    from ttl_mm.report.analysis_page import write_analysis
+    from ttl_mm.report.logs import distinct_names
+
+    ranks = [parse_ranks(text) for text in args.ranks] if args.ranks else None
+    names = distinct_names([Path(source.replace('://', '/')) for source in args.sources])
+    analyses = {}
+    for name, source in zip(names, args.sources):
+        found = open_source(source, Path(args.out), args.data, args.config, args.head, args.size)
+        analyses[name] = analysis = analyze_features(
+            found.features,
+            found.labels,
+            args.batch,
+            ranks,
+            args.batches,
+            args.risk,
+            query=found.query,
+            key=found.key,
+        )
+        print(
+            f'{name}: class divergence {analysis.divergence:.3f}, '
+            f'effective rank {analysis.effective_rank:.1f}, '
+            f'hardest negative false {analysis.rates[0]:.1%}, '
+            f'first rank at chance {analysis.measured_k}, smallest safe k {analysis.safe_k}'
+        )
+    print(write_analysis(analyses, args.out).resolve())
+
+
+def parse_ranks(text: str) -> tuple[int, int]:
+    """'5' is rank 5, '2..10' are ranks 2 to 10."""
+    from ttl_mm.errors import UserError
+
+    low, dots, high = text.partition('..')
+    try:
+        ranks = int(low), int(high if dots else low)
+    except ValueError:
+        ranks = (0, 0)
+    if not 1 <= ranks[0] <= ranks[1]:
+        raise UserError(f'--ranks {text}: use a rank such as 5, or a window such as 2..10.')
+    return ranks

@@ -1,0 +1,20 @@
+"""``ttl doctor``: is this installation able to run, and if not, what mends it?"""
+
+HELP = 'check the installation; exits 1 if something is broken'
+
+
+def add_arguments(parser):
+    parser.add_argument('--data', default='.', help='folder whose disk space is checked')
+
+
+def run(args) -> int:
+    from ttl_mm.cli._installation import diagnose
+
+    marks = {'ok': 'ok     ', 'warning': 'warning', 'failure': 'FAILURE'}
+    findings = diagnose(args.data)
+    for finding in findings:
+        print(f'{marks[finding.level]}  {finding.subject:<12} {finding.text}')
+    failures = sum(finding.level == 'failure' for finding in findings)
+    warnings = sum(finding.level == 'warning' for finding in findings)
+    print(f'{failures} failures, {warnings} warnings')
+    return 1 if failures else 0

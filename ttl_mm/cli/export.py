@@ -1,0 +1,21 @@
+"""``ttl export``: a backbone for another tool, checked to compute the same there."""
+
+HELP = 'write a backbone for mmpretrain, mmdet, torchvision, timm, detectron2, safetensors or ONNX'
+FORMATS = ('mmpretrain', 'mmdet', 'torchvision', 'timm', 'detectron2', 'safetensors', 'onnx')
+
+
+def add_arguments(parser):
+    parser.add_argument('checkpoint', help='a file in any known layout, or ttl_mm://NAME')
+    parser.add_argument('--to', required=True, choices=FORMATS, metavar='FORMAT',
+                        help=', '.join(FORMATS))  # fmt: skip
+    parser.add_argument('--out', help='the file to write; next to the checkpoint by default')
+    parser.add_argument('--prefix', help='take this part, for instance target_backbone.')
+
+
+def run(args) -> int:
+    from ttl_mm.export import backbone as export
+
+    path = export.export(args.checkpoint, args.to, args.out, args.prefix)
+    print(f'{path}  (computes the same as mmpretrain on random images)')
+    print(f'load it with: {export.FORMATS[args.to].use.replace("FILE", str(path))}')
+    return 0

@@ -1,0 +1,45 @@
+"""``ttl views``: see what the network sees."""
+
+import argparse
+from pathlib import Path
+
+HELP = 'draw a sheet of images with their random views'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('dir', nargs='?', help='a folder of images; that of the recipe if left out')
+    parser.add_argument('--config', help="the recipe whose views are drawn (default: the paper's)")
+    parser.add_argument('--out', default='views.png', help='picture to write (default: views.png)')
+    parser.add_argument('--images', type=int, default=6, help='rows of the sheet (default: 6)')
+    parser.add_argument('--epochs', type=int, default=2, help='draws per image (default: 2)')
+    parser.add_argument('--seed', type=int, default=0, help='seed of the run (default: 0)')
+
+
+def run(args: argparse.Namespace) -> None:
+    import ttl_mm.registry  # noqa: F401  isort: skip
+    import cv2
+    from mmengine.registry import DATASETS, init_default_scope
+
+    from ttl_mm.config import read_config
+    from ttl_mm.datasets.view_sheet import view_sheet
+    from ttl_mm.errors import UserError
+
+    init_default_scope('mmpretrain')
+    if args.config is None and args.dir is None:
+        raise UserError('nothing to draw: give a folder of images, --config RECIPE, or both')
+    rgb = False
+    dataset = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
+    if args.config is not None:
+        config = read_config(args.config)
+        if not config.get('train_dataloader'):
+            raise UserError(f'{args.config} has no train_dataloader, so it makes no views')
+        dataset = config.train_dataloader.dataset
+        # a model that does not turn BGR into RGB gets RGB from its dataset
+        rgb = not config.get('model', {}).get('data_preprocessor', {}).get('to_rgb', True)
+    if args.dir is not None:
+        pipeline = dataset['pipeline']
+        dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.dir, 'pipeline': pipeline}
+    sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed, rgb=rgb)
+    if not cv2.imwrite(args.out, sheet):
+        raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')
+    print(Path(args.out).resolve())

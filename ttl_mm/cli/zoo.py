@@ -1,0 +1,125 @@
+"""``ttl zoo``: list, fetch, verify and make published checkpoints."""
+
+HELP = 'list, fetch, verify and make published checkpoints'
+
+
+def add_arguments(parser):
+    parser.add_argument('--manifest', help='another manifest.json than the one that ships')
+    parser.add_argument('--cache', help='another cache folder (default: $TTL_ZOO_CACHE)')
+    actions = parser.add_subparsers(dest='action', required=True, metavar='ACTION')
+    actions.add_parser('list', help='names, sizes, what each file is for, results')
+    get = actions.add_parser('get', help='fetch files, check them and print their paths')
+    get.add_argument('names', nargs='+', metavar='NAME')
+    get.add_argument('--timeout', type=float, default=30.0, help='seconds without news')
+    get.add_argument(
+        '--allow-unhashed',
+        action='store_true',
+        help='fetch a file that has no published hash, and pin the hash it then has',
+    )
+    measure = actions.add_parser('measure', help='measure an entry again, as its recipe does')
+    measure.add_argument('name', metavar='NAME')
+    measure.add_argument('--config', help="default: the entry's own, in a clone of the repository")
+    publish = actions.add_parser('publish', help='make a file for the zoo out of a checkpoint')
+    publish.add_argument('checkpoint')
+    publish.add_argument('--name', required=True)
+    publish.add_argument('--out', default='.', metavar='FOLDER')
+    publish.add_argument('--kind', default='backbone', choices=('backbone', 'networks'))
+    publish.add_argument('--half', action='store_true', help='store float16')
+    publish.add_argument('--safetensors', action='store_true', help='instead of .pth')
+    publish.add_argument('--about', default='', help='one line: what was trained on what')
+    publish.add_argument('--licence', default='Apache-2.0')
+    publish.add_argument('--config', help='path of the config in the repository')
+    verify = actions.add_parser('verify', help='check the cache; exits 1 if a file is damaged')
+    verify.add_argument('names', nargs='*', metavar='NAME', help='default: all that are there')
+
+
+def run(args) -> int:
+    from pathlib import Path
+
+    from ttl_mm.zoo.cache import cache_folder
+
+    args.cache = Path(args.cache) if args.cache else cache_folder()
+    actions = {'list': _list, 'get': _get, 'verify': _verify,
+               'measure': _measure, 'publish': _publish}  # fmt: skip
+    return actions[args.action](args)
+
+
+def _list(args) -> int:
+    from ttl_mm.zoo.cache import status
+    from ttl_mm.zoo.manifest import KINDS, read_manifest
+
+    for entry in read_manifest(args.manifest).values():
+        size = 'size unknown' if entry.size is None else f'{entry.size / 1e6:.1f} MB'
+        state = status(entry, args.cache)
+        print(f'{entry.name}  ({size}, {"here" if state == "ok" else state})')
+        print(f'    {entry.about}')
+        print(f'    {entry.kind}: {KINDS[entry.kind]}; licence: {entry.licence}')
+        print(f'    images: {entry.images}')
+        if entry.sha256 is None:
+            print('    no published hash: needs --allow-unhashed, is pinned at the first fetch')
+        for result in entry.results:
+            by = result.get('command') or result.get('by', '')
+            print(f'    {result["metric"]} {result["value"]} ({result["source"]}: {by})')
+    return 0
+
+
+def _get(args) -> int:
+    from ttl_mm.checkpoint.load import fetch_checkpoint
+    from ttl_mm.zoo.manifest import find_entry
+
+    for entry in [find_entry(name, args.manifest) for name in args.names]:
+        options = {'allow_unhashed': args.allow_unhashed, 'timeout': args.timeout}
+        print(fetch_checkpoint(entry, args.cache, **options))
+    return 0
+
+
+def _verify(args) -> int:
+    from ttl_mm.zoo.cache import status
+    from ttl_mm.zoo.manifest import find_entry, read_manifest
+
+    entries = [find_entry(name, args.manifest) for name in args.names]
+    states = {
+        e.name: status(e, args.cache) for e in entries or read_manifest(args.manifest).values()
+    }
+    for name, state in states.items():
+        print(f'{name}  {state}')
+    bad = [s for s in states.values() if s.startswith('damaged') or (args.names and s != 'ok')]
+    if bad:
+        print('`ttl zoo get NAME` replaces a damaged file and fetches a missing one.')
+    return 1 if bad else 0
+
+
+def _measure(args) -> int:
+    from pathlib import Path
+
+    from ttl_mm.checkpoint.load import fetch_checkpoint
+    from ttl_mm.errors import UserError
+    from ttl_mm.evaluation.probe import measure_checkpoint
+    from ttl_mm.zoo.manifest import find_entry
+
+    entry = find_entry(args.name, args.manifest)
+    config = args.config or entry.config
+    if config is None or not Path(config).is_file():
+        raise UserError(f'the recipe {config} is not here: name it with --config.')
+    for metric, value in measure_checkpoint(fetch_checkpoint(entry, args.cache), config).items():
+        print(f'{metric} {value:.2f}')
+    return 0
+
+
+def _publish(args) -> int:
+    from ttl_mm.export.publish import publish
+
+    path, entry = publish(
+        args.checkpoint,
+        args.name,
+        args.out,
+        kind=args.kind,
+        half=args.half,
+        suffix='.safetensors' if args.safetensors else '.pth',
+        about=args.about,
+        licence=args.licence,
+        config=args.config,
+    )
+    print(f'{path}  ({entry["size"]} bytes, sha256 {entry["sha256"]})')
+    print(f'manifest entry: {path.with_suffix(".json")}')
+    return 0

@@ -1,1 +1,0 @@
-"""The subcommands of ``ttl``, one module each; see :mod:`ttl_mm.cli` for the contract."""

@@ -1,0 +1,24 @@
+"""Numbers a person asks for first: how fast, and is it waiting for data?"""
+
+from mmengine.hooks import Hook
+
+from ttl_mm.engine.state.train_state import settings
+from ttl_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class ProgressHook(Hook):
+    """Log ``images_per_s`` of all ranks and ``data_wait``, the share of time spent on waiting."""
+
+    priority = 'NORMAL'  # registered after the timer, before the logger
+
+    def before_train(self, runner) -> None:
+        run = settings(runner)
+        self._images = run['batch size per rank'] * run['world size']
+
+    def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
+        scalars = runner.message_hub.log_scalars
+        seconds = scalars['train/time'].current()
+        wait = scalars['train/data_time'].current()
+        runner.message_hub.update_scalar('train/images_per_s', self._images / max(seconds, 1e-9))
+        runner.message_hub.update_scalar('train/data_wait', wait / max(seconds, 1e-9))

@@ -1,0 +1,131 @@
+"""From a config file to a trained or tested model: what ``tools/*.py`` and ``ttl train`` do."""
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.logging import print_log
+from mmengine.registry import RUNNERS
+
+from ttl_mm.config import read_config
+from ttl_mm.engine.state import exit_codes
+from ttl_mm.errors import UserError
+
+TRACKERS = {'wandb': 'WandbVisBackend', 'mlflow': 'MLflowVisBackend'}
+
+
+def train(
+    config: str,
+    work_dir: str | None = None,
+    resume: str | None = None,
+    amp: bool = False,
+    launcher: str = 'none',
+    tracker: str | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Train by a config file.
+
+    Args:
+        config: A Python config, of ours or of mmpretrain.
+        work_dir: Where logs and checkpoints go; ``work_dirs/<config name>`` by default.
+        resume: 'auto' continues from the newest whole checkpoint in the work_dir, if there is any;
+            a path continues from that file.
+        amp: Mixed precision.
+        launcher: 'none', 'pytorch' or 'slurm'.
+        tracker: 'wandb' or 'mlflow', beside TensorBoard.
+        cfg_options: Changes to the config, such as ``{'train_cfg.max_epochs': 20}``.
+    """
+    cfg = _read(config, work_dir, launcher, cfg_options)
+    if resume is not None:
+        cfg.resume = resume
+    _choose_precision(cfg, amp)
+    if tracker is not None:
+        _add_tracker(cfg, tracker)
+    RUNNERS.build(cfg).train()
+
+
+def evaluate(
+    config: str,
+    weights: str,
+    work_dir: str | None = None,
+    launcher: str = 'none',
+    cfg_options: Mapping[str, Any] | None = None,
+) -> dict[str, float]:
+    """Test a trained model by the test set and the evaluator of a config.
+
+    Args:
+        config: The config that it was trained by.
+        weights: Its checkpoint.
+        work_dir: Where logs go; ``work_dirs/<config name>`` by default.
+        launcher: 'none', 'pytorch' or 'slurm'.
+        cfg_options: Changes to the config.
+    """
+    cfg = _read(config, work_dir, launcher, cfg_options)
+    if not cfg.get('test_evaluator'):
+        raise UserError(f'{config} has no test_evaluator: take a config with a test set.')
+    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper', 'param_scheduler'):
+        cfg[key] = None
+    cfg.load_from, cfg.resume = weights, False
+    return RUNNERS.build(cfg).test()
+
+
+def _read(
+    config: str, work_dir: str | None, launcher: str, cfg_options: Mapping[str, Any] | None
+) -> Config:
+    cfg = read_config(config, cfg_options)
+    cfg.launcher = launcher
+    cfg.work_dir = work_dir or cfg.get('work_dir') or str(Path('work_dirs') / Path(config).stem)
+    cfg.setdefault('runner_type', 'ttl_mm.Runner')
+    return cfg
+
+
+def _choose_precision(cfg: Config, amp: bool) -> None:
+    """Mixed precision needs a GPU: an error if it was asked for, a warning if a recipe has it."""
+    if torch.cuda.is_available():
+        if amp:
+            cfg.optim_wrapper.type = 'AmpOptimWrapper'
+            cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+        return
+    if amp:
+        raise UserError('--amp needs a GPU, and torch finds none: leave it out.')
+    if cfg.optim_wrapper.get('type') == 'AmpOptimWrapper':
+        print_log('No GPU: training in full precision.', 'current', logging.WARNING)
+        cfg.optim_wrapper.type = 'OptimWrapper'
+        for key in ('loss_scale', 'dtype', 'use_fsdp'):
+            cfg.optim_wrapper.pop(key, None)
+
+
+def _add_tracker(cfg: Config, tracker: str) -> None:
+    try:
+        __import__(tracker)
+    except ImportError:
+        raise UserError(f'--tracker {tracker} needs a package: pip install {tracker}.') from None
+    backend = {'type': TRACKERS[tracker]}
+    cfg.visualizer.vis_backends = [*cfg.visualizer.get('vis_backends', []), backend]
+
+
+def exit_code(job: Callable[[], None]) -> int:
+    """Run ``job`` and turn the way it ended into an exit code; errors of the user in one line."""
+    try:
+        job()
+        code = exit_codes.FINISHED
+    except exit_codes.Preempted as end:
+        print(end, file=sys.stderr)
+        code = exit_codes.PREEMPTED
+    except exit_codes.TrainingStopped as error:
+        print(f'stopped: {error}', file=sys.stderr)
+        code = exit_codes.STOPPED
+    except UserError as error:
+        print(f'error: {error}', file=sys.stderr)
+        code = exit_codes.USER_ERROR
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    if code:
+        exit_codes.tell_launcher(code)
+    return code

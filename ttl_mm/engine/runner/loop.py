@@ -1,0 +1,131 @@
+"""Training loops that know their place exactly, and can be put back there.
+
+Both see the same images in the same order: iteration i is batch i % L of epoch i // L, where L is
+the number of batches of an epoch.
+"""
+
+from typing import Any
+
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
+
+from ttl_mm.datasets.train_loader import train_loader
+from ttl_mm.datasets.train_samples import Skipped
+from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+from ttl_mm.registry import LOOPS
+
+_STOCK_SAMPLERS = ('DefaultSampler', 'InfiniteSampler')
+
+
+def prepared(dataloader: Any) -> Any:
+    """The config of a loader with ``ttl_mm.EpochSampler`` in the place of mmengine's samplers."""
+    if not isinstance(dataloader, dict):
+        return dataloader
+    dataloader = dict(dataloader)
+    if isinstance(collate := dataloader.get('collate_fn'), dict):
+        # a base from another package (mmpretrain::...) leaves its scope here, as an argument
+        dataloader['collate_fn'] = {k: v for k, v in collate.items() if k != '_scope_'}
+    sampler = dataloader.get('sampler')
+    name = sampler.get('type') if isinstance(sampler, dict) else None
+    name = getattr(name, '__name__', name)
+    if isinstance(name, str) and name.rpartition('.')[2] in _STOCK_SAMPLERS:
+        shuffle = sampler.get('shuffle', True)
+        dataloader['sampler'] = {'type': 'ttl_mm.EpochSampler', 'shuffle': shuffle}
+    return dataloader
+
+
+class _Exact:
+    """What the two loops share."""
+
+    def __init__(self, runner, dataloader, *args, **kwargs) -> None:
+        super().__init__(runner, prepared(dataloader), *args, **kwargs)
+        self.dataloader = train_loader(self.dataloader, runner.seed)
+        self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
+        self.validated = -1  # where the last validation took place
+        self._rng: dict | None = None
+
+    def resume_at(self, epoch: int, iteration: int, validated: int, rng: dict | None) -> None:
+        """Continue after ``epoch`` whole epochs and ``iteration`` steps, with these generators."""
+        self._epoch, self._iter, self.validated, self._rng = epoch, iteration, validated, rng
+
+    def _restore_rng(self) -> None:
+        if self._rng is not None:
+            set_rng_state(self._rng)
+            self._rng = None
+
+    def _batches(self, epoch: int, start: int):
+        """The batches of an epoch from number ``start`` on."""
+        self.dataloader.batch_sampler.set_position(epoch, start)
+        for batch in self.dataloader:
+            self.skipped = batch.skipped
+            yield batch.data
+
+    def _validate(self, position: int) -> None:
+        """Validate, unless it was done here already; the random generators do not notice."""
+        if self.runner.val_loop is None or position < self.val_begin or self.validated == position:
+            return
+        total = self._max_epochs if self.counts_epochs else self._max_iters
+        if position % self.val_interval and position != total:
+            return
+        before = get_rng_state()
+        self.validated = position
+        self.runner.val_loop.run()
+        set_rng_state(before)
+
+
+@LOOPS.register_module()
+class EpochLoop(_Exact, EpochBasedTrainLoop):
+    """mmengine's epoch loop; a checkpoint from the middle of an epoch continues there."""
+
+    counts_epochs = True
+
+    def run(self):
+        """Train up to ``max_epochs``."""
+        self.runner.call_hook('before_train')
+        if self._epoch > 0 and self._iter == self._epoch * len(self.dataloader):
+            self._restore_rng()
+            self._validate(self._epoch)  # saved at the end of an epoch, before it was validated
+        while self._epoch < self._max_epochs and not self.stop_training:
+            self.run_epoch()
+            self._decide_current_val_interval()
+            self._validate(self._epoch)
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def run_epoch(self) -> None:
+        """Train the rest of the current epoch."""
+        start = self._iter - self._epoch * len(self.dataloader)
+        self.runner.call_hook('before_train_epoch')
+        self._restore_rng()
+        self.runner.model.train()
+        for index, batch in enumerate(self._batches(self._epoch, start), start):
+            self.run_iter(index, batch)
+        self.runner.call_hook('after_train_epoch')
+        self._epoch += 1
+
+
+@LOOPS.register_module()
+class IterLoop(_Exact, IterBasedTrainLoop):
+    """mmengine's iteration loop; it seeks to its place instead of reading up to it."""
+
+    counts_epochs = False
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        del self.dataloader_iterator  # of mmengine, over the loader without exact positions
+
+    def run(self):
+        """Train up to ``max_iters``."""
+        self.runner.call_hook('before_train')
+        self.runner.call_hook('before_train_epoch')
+        self._restore_rng()
+        while self._iter < self._max_iters and not self.stop_training:
+            for batch in self._batches(*divmod(self._iter, len(self.dataloader))):
+                self.runner.model.train()
+                self.run_iter(batch)
+                self._decide_current_val_interval()
+                self._validate(self._iter)
+                if self._iter >= self._max_iters or self.stop_training:
+                    break
+        self.runner.call_hook('after_train_epoch')
+        self.runner.call_hook('after_train')
+        return self.runner.model

@@ -1,0 +1,162 @@
+"""Everything a run must remember to continue as if it had never stopped."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from mmengine.dist import get_dist_info
+from mmengine.logging import HistoryBuffer, MessageHub
+from mmengine.model import is_model_wrapper
+from torch import nn
+
+from ttl_mm.checkpoint.plain_types import only_plain, plain
+from ttl_mm.engine.state.control_group import gather_to_first
+from ttl_mm.engine.state.rng_state import get_rng_state
+from ttl_mm.version import __version__
+
+HISTORY = 10_000  # entries kept of every logged value: enough for any smoothing window
+# set anew by every run
+_OF_THIS_RUN = {
+    'cfg', 'seed', 'experiment_name', 'mmengine_version', 'dataset_meta', 'loop_stage',
+    'epoch', 'iter', 'max_epochs', 'max_iters', 'eta',
+}  # fmt: skip
+
+
+def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
+    """The state after ``iteration`` steps and ``epoch`` whole epochs; collective.
+
+    Returns:
+        A dict of plain values and tensors on rank 0, None elsewhere.
+    """
+    model = bare(runner.model)
+    ranks = gather_to_first(_rank_state(model))
+    if ranks is None:
+        return None
+    state = {
+        'meta': {
+            'epoch': epoch,
+            'iter': iteration,
+            'seed': runner.seed,
+            'experiment_name': runner.experiment_name,
+            'ttl_mm_version': __version__,
+            'dataset_meta': only_plain(getattr(runner.train_dataloader.dataset, 'metainfo', {})),
+        },
+        'state_dict': model.state_dict(),
+        'optimizer': plain(runner.optim_wrapper.state_dict()),
+        'param_schedulers': plain(_scheduler_states(runner.param_schedulers)),
+        'message_hub': _message_hub_state(runner.message_hub),
+        'ttl_mm': {
+            'ranks': ranks,
+            'hooks': {name: plain(hook.state_dict()) for name, hook in _with_state(runner)},
+            'settings': settings(runner),
+            'config': config_text(runner.cfg),
+            'validated': getattr(runner.train_loop, 'validated', -1),
+        },
+    }
+    runner.call_hook('before_save_checkpoint', checkpoint=state)
+    state['state_dict'] = {name: plain(value) for name, value in state['state_dict'].items()}
+    return state
+
+
+def restore(runner, state: Mapping[str, Any]) -> None:
+    """Put back all but the weights and the random generators."""
+    runner.optim_wrapper.load_state_dict(state['optimizer'])
+    _load_schedulers(runner.param_schedulers, state['param_schedulers'])
+    _load_message_hub(runner.message_hub, state['message_hub'])
+    own = state['ttl_mm']
+    for name, hook in _with_state(runner):
+        if name in own['hooks']:
+            hook.load_state_dict(own['hooks'][name])
+    rank, world_size = get_dist_info()
+    if world_size == len(own['ranks']):
+        _load_rank_state(bare(runner.model), own['ranks'][rank])
+
+
+def bare(model: nn.Module) -> nn.Module:
+    """The model inside a distributed wrapper."""
+    return model.module if is_model_wrapper(model) else model
+
+
+def settings(runner) -> dict[str, int]:
+    """The numbers that a resumed run must share with the first one to be the same run."""
+    loader = runner.train_dataloader
+    return {
+        'world size': get_dist_info()[1],
+        'batch size per rank': loader.batch_sampler.batch_size or 0,
+        'images': len(loader.dataset),
+        'iterations per epoch': len(loader),
+        'accumulative_counts': getattr(runner.optim_wrapper, '_accumulative_counts', 1),
+        'seed': runner.seed,
+    }
+
+
+def config_text(cfg) -> str:
+    """The config as JSON: data, which nobody will execute."""
+    return json.dumps(cfg.to_dict(), default=str, sort_keys=True)
+
+
+def _rank_state(model: nn.Module) -> dict[str, Any]:
+    """What differs between ranks: generators, gradients not applied yet, BN statistics."""
+    rank, _ = get_dist_info()
+    buffers = {} if rank == 0 else {name: plain(value) for name, value in model.named_buffers()}
+    gradients = {
+        name: plain(parameter.grad)
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+    return {'rng': get_rng_state(), 'buffers': buffers, 'gradients': gradients}
+
+
+@torch.no_grad()
+def _load_rank_state(model: nn.Module, state: Mapping[str, Any]) -> None:
+    buffers, parameters = dict(model.named_buffers()), dict(model.named_parameters())
+    for name, value in state['buffers'].items():
+        buffers[name].copy_(value)
+    for name, gradient in state['gradients'].items():
+        parameters[name].grad = gradient.to(parameters[name].device)
+
+
+def _with_state(runner) -> list[tuple[str, Any]]:
+    """The hooks that have something to remember, each under a name of its own."""
+    found: dict[str, Any] = {}
+    for hook in runner.hooks:
+        if hasattr(hook, 'state_dict') and hasattr(hook, 'load_state_dict'):
+            name = type(hook).__name__
+            while name in found:
+                name += "'"
+            found[name] = hook
+    return list(found.items())
+
+
+def _scheduler_states(schedulers):
+    if isinstance(schedulers, Mapping):
+        return {name: _scheduler_states(some) for name, some in schedulers.items()}
+    return [scheduler.state_dict() for scheduler in schedulers or []]
+
+
+def _load_schedulers(schedulers, states) -> None:
+    if isinstance(schedulers, Mapping):
+        for name, some in schedulers.items():
+            _load_schedulers(some, states[name])
+        return
+    for scheduler, state in zip(schedulers or [], states):
+        scheduler.load_state_dict(state)
+
+
+def _message_hub_state(hub: MessageHub) -> dict[str, Any]:
+    """The tail of every logged value as numbers, and runtime information that is plain."""
+    scalars = {}
+    for name, buffer in hub.log_scalars.items():
+        values, counts = buffer.data
+        scalars[name] = {
+            'values': torch.tensor(values[-HISTORY:]), 'counts': torch.tensor(counts[-HISTORY:]),
+        }  # fmt: skip
+    info = {name: value for name, value in hub.runtime_info.items() if name not in _OF_THIS_RUN}
+    return {'log_scalars': scalars, 'runtime_info': only_plain(info)}
+
+
+def _load_message_hub(hub: MessageHub, state: Mapping[str, Any]) -> None:
+    for name, tail in state['log_scalars'].items():
+        hub.log_scalars[name] = HistoryBuffer(tail['values'].numpy(), tail['counts'].numpy())
+    hub.update_info_dict(dict(state['runtime_info']))

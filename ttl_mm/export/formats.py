@@ -1,0 +1,222 @@
+"""How each tool stores a backbone, and how it computes with it.
+
+A :class:`Format` has a function that writes the tensors and one that builds, from the file alone,
+what computes the feature map.
+"""
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ttl_mm.checkpoint import layouts
+from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.errors import UserError
+from ttl_mm.export.onnx_graph import resnet_graph
+
+State = dict[str, Tensor]
+Meta = dict[str, Any]
+Features = Callable[[Tensor], Tensor]  # images (N, 3, H, W) -> last feature map (N, C, h, w)
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one tool stores a backbone, and how it computes with it."""
+
+    suffix: str
+    write: Callable[[State, Meta, Path], None]
+    read: Callable[[Path, Meta], Features]
+    use: str  # one line for the user: how to load the file
+
+
+def mmpretrain_net(config: dict[str, Any]) -> nn.Module:
+    """A ResNet of mmpretrain, ready to evaluate."""
+    from ttl_mm.registry import MODELS
+
+    net = MODELS.build(config)
+    net.eval()
+    return net
+
+
+def _need(module: str, to: str) -> Any:
+    import ttl_mm.registry  # noqa: F401  torchvision and timm need its guard
+
+    try:
+        return import_module(module)
+    except (ImportError, AssertionError) as error:  # mmdet asserts the versions it wants
+        extra = 'detection' if to == 'mmdet' else 'export'
+        raise UserError(
+            f'export to {to} is checked with {module.split(".")[0]}, which cannot be imported '
+            f"({error}): run `make full`, or pip install 'ttl-mm[{extra}]'."
+        ) from error
+
+
+def _refuse(options: set[str], to: str, meta: Meta) -> None:
+    """Say so where the tool has no network with these options of mmpretrain's."""
+    cifar = {'cifar'} if meta['backbone']['type'] != 'mmpretrain.ResNet' else set()
+    if options & (meta['backbone'].keys() | cifar):
+        raise UserError(f'{to} has no {meta["architecture"]}: export it to mmpretrain instead.')
+
+
+def _save(content: dict[str, Any], path: Path) -> None:
+    with path.open('wb') as file:  # given a path, torch would write its name into the file
+        torch.save(content, file)
+
+
+# mmpretrain and mmdet: {'state_dict', 'meta'}, as their own tools write
+
+
+def _write_mmpretrain(state: State, meta: Meta, path: Path) -> None:
+    state = {f'backbone.{name}': tensor for name, tensor in state.items()}
+    _save({'meta': meta, 'state_dict': state}, path)
+
+
+def _read_mmpretrain(path: Path, meta: Meta) -> Features:
+    net = mmpretrain_net(meta['backbone'])
+    state = read_checkpoint(path)['state_dict']
+    net.load_state_dict({name.removeprefix('backbone.'): t for name, t in state.items()})
+    return lambda images: net(images)[-1]
+
+
+def _write_mmdet(state: State, meta: Meta, path: Path) -> None:
+    _save({'meta': meta, 'state_dict': state}, path)
+
+
+def _read_mmdet(path: Path, meta: Meta) -> Features:
+    _refuse({'cifar'}, 'mmdet', meta)
+    options = {key: value for key, value in meta['backbone'].items() if key != 'type'}
+    net = _need('mmdet.models', 'mmdet').ResNet(**options)
+    net.load_state_dict(read_checkpoint(path)['state_dict'])
+    net.eval()
+    return lambda images: net(images)[-1]
+
+
+# torchvision and timm: a bare dict of tensors
+
+_UNUSUAL = {'cifar', 'deep_stem', 'avg_down', 'base_channels'}
+
+
+def _write_bare(state: State, meta: Meta, path: Path) -> None:
+    _save(dict(state), path)
+
+
+def _read_torchvision(path: Path, meta: Meta) -> Features:
+    _refuse(_UNUSUAL, 'torchvision', meta)
+    depth = meta['backbone']['depth']
+    net = getattr(_need('torchvision.models', 'torchvision'), f'resnet{depth}')()
+    net.fc = nn.Identity()
+    net.load_state_dict(read_checkpoint(path))
+    trunk = nn.Sequential(*list(net.children())[:-2])  # without avgpool and fc
+    return trunk.eval()
+
+
+def _read_timm(path: Path, meta: Meta) -> Features:
+    _refuse(_UNUSUAL, 'timm', meta)
+    depth = meta['backbone']['depth']
+    net = _need('timm', 'timm').create_model(f'resnet{depth}', num_classes=0)
+    net.load_state_dict(read_checkpoint(path))
+    return net.eval().forward_features
+
+
+def _write_safetensors(state: State, meta: Meta, path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file(dict(state), path, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
+
+
+def _read_by_house_names(path: Path, meta: Meta) -> Features:
+    net = mmpretrain_net(meta['backbone'])
+    load_state(net, load_backbone_state(path), str(path))
+    return lambda images: net(images)[-1]
+
+
+# detectron2: a pickle of NumPy arrays under names of its own
+
+
+class _ArrayPickler(pickle.Pickler):
+    """Spells an array as a call of ``numpy.ndarray``, which every version of NumPy can load."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, np.ndarray):
+            return NotImplemented
+        return np.ndarray, (obj.shape, obj.dtype.str, bytearray(obj.tobytes()))
+
+
+def _write_detectron2(state: State, meta: Meta, path: Path) -> None:
+    _refuse({'cifar', 'deep_stem', 'avg_down'}, 'detectron2', meta)
+    state = {n: t.float() if t.is_floating_point() else t for n, t in state.items()}
+    model = {layouts.to_detectron2(name): tensor.numpy() for name, tensor in state.items()}
+    content = {'model': model, '__author__': meta['written_by'], 'matching_heuristics': True}
+    with path.open('wb') as file:
+        _ArrayPickler(file, protocol=4).dump(content)
+
+
+# ONNX: feature map and pooled features, computed by onnxruntime
+
+
+def _write_onnx(state: State, meta: Meta, path: Path) -> None:
+    onnx = _need('onnx', 'onnx')
+    _refuse({'deep_stem', 'avg_down'}, 'onnx', meta)
+    model = resnet_graph(state, meta)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
+def _read_onnx(path: Path, meta: Meta) -> Features:
+    runtime = _need('onnxruntime', 'onnx')
+    session = runtime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
+    return lambda images: torch.from_numpy(
+        session.run(['feature_map'], {'images': images.numpy()})[0]
+    )
+
+
+FORMATS = {
+    'mmpretrain': Format(
+        '.pth',
+        _write_mmpretrain,
+        _read_mmpretrain,
+        "init_cfg=dict(type='Pretrained', checkpoint=FILE, prefix='backbone.')",
+    ),
+    'mmdet': Format(
+        '.pth', _write_mmdet, _read_mmdet, "init_cfg=dict(type='Pretrained', checkpoint=FILE)"
+    ),
+    'torchvision': Format(
+        '.pth',
+        _write_bare,
+        _read_torchvision,
+        'torchvision.models.resnet50().load_state_dict(state, strict=False)  # all but fc',
+    ),
+    'timm': Format(
+        '.pth',
+        _write_bare,
+        _read_timm,
+        "timm.create_model('resnet50', num_classes=0, checkpoint_path=FILE)",
+    ),
+    'detectron2': Format(
+        '.pkl',
+        _write_detectron2,
+        _read_by_house_names,
+        'MODEL.WEIGHTS FILE MODEL.RESNETS.STRIDE_IN_1X1 False INPUT.FORMAT RGB',
+    ),
+    'safetensors': Format(
+        '.safetensors',
+        _write_safetensors,
+        _read_by_house_names,
+        'safetensors.torch.load_file(FILE)',
+    ),
+    'onnx': Format(
+        '.onnx',
+        _write_onnx,
+        _read_onnx,
+        "onnxruntime.InferenceSession(FILE).run(['features'], {'images': normalised})",
+    ),
+}

@@ -1,0 +1,118 @@
+"""Make a file that can be handed to strangers: weights and plain facts, named by its hash."""
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ttl_mm.checkpoint import layouts
+from ttl_mm.checkpoint.load import load_backbone_state, refuse_bad_tensors, tensors_of
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.errors import UserError
+from ttl_mm.version import __version__
+from ttl_mm.zoo.cache import sha256_of
+from ttl_mm.zoo.manifest import NAME, Entry
+
+NETWORKS = ('backbone.', 'neck.', 'head.', 'target_backbone.', 'target_neck.')
+_FACTS = ('epoch', 'iter')  # of the source's meta; its config is code and names paths, so it stays
+
+
+def publish(
+    source: str | Path,
+    name: str,
+    folder: str | Path,
+    *,
+    kind: str = 'backbone',
+    half: bool = False,
+    suffix: str = '.pth',
+    about: str = '',
+    licence: str = 'Apache-2.0',
+    config: str | None = None,
+) -> tuple[Path, dict[str, Any]]:
+    """Write ``NAME-<first 8 of sha256><suffix>`` and, beside it, its manifest entry as JSON.
+
+    Optimizer, random state, logs and config text of the source are left behind.
+
+    Args:
+        source: A checkpoint in any layout (``kind='backbone'``) or of ours (``'networks'``).
+        name: The name it gets in the zoo.
+        folder: Where to write.
+        kind: 'backbone', or 'networks' for everything that another pre-training can start from.
+        half: Store float16: half the size, loaded into float32 as it is.
+        suffix: '.pth' or '.safetensors'.
+        about: One line on what was trained on what.
+        licence: The licence of the file.
+        config: Path of the config in the repository.
+
+    Returns:
+        The file and its manifest entry.
+    """
+    if not NAME.fullmatch(name):
+        raise UserError(f'name {name!r}: use lower-case letters, digits and any of _ . - only.')
+    state = _state(source, kind, half)
+    backbone = {n: tuple(t.shape) for n, t in load_backbone_state(state).items()}
+    facts = read_checkpoint(source).get('meta') or {}
+    meta = {
+        'name': name,
+        'kind': kind,
+        'architecture': layouts.architecture(backbone),
+        'licence': licence,
+        'written_by': f'ttl_mm {__version__}',
+        **{key: facts[key] for key in _FACTS if isinstance(facts.get(key), int)},
+    }
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f'.{name}.{os.getpid()}{suffix}'
+    try:
+        fresh.write_bytes(_encode(state, meta, suffix))
+        digest = sha256_of(fresh)
+        path = folder / f'{name}-{digest[:8]}{suffix}'
+        entry = {
+            'file': path.name,
+            'size': fresh.stat().st_size,
+            'sha256': digest,
+            'urls': [path.name],
+            'kind': kind,
+            'licence': licence,
+            'about': about,
+            'backbone': layouts.backbone_config(backbone),
+            'config': config,
+            'results': [],
+        }
+        Entry(name=name, **entry)  # refuses what the zoo would refuse
+        os.replace(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    path.with_suffix('.json').write_text(json.dumps({name: entry}, indent=2) + '\n')
+    return path, entry
+
+
+def _state(source: str | Path, kind: str, half: bool) -> dict[str, Tensor]:
+    if kind == 'backbone':
+        state = {f'backbone.{n}': t for n, t in load_backbone_state(source).items()}
+    elif kind == 'networks':
+        everything = tensors_of(read_checkpoint(source))
+        state = {n: t.contiguous() for n, t in everything.items() if n.startswith(NETWORKS)}
+        absent = [part for part in NETWORKS if not any(n.startswith(part) for n in state)]
+        if absent:
+            raise UserError(f'{source} has no {absent[0]}*: publish it with --kind backbone.')
+    else:
+        raise UserError(f'kind {kind!r} cannot be published: choose backbone or networks.')
+    if half:
+        state = {n: t.half() if t.is_floating_point() else t for n, t in state.items()}
+    refuse_bad_tensors(state, str(source))
+    return state
+
+
+def _encode(state: dict[str, Tensor], meta: dict[str, Any], suffix: str) -> bytes:
+    if suffix == '.safetensors':
+        from safetensors.torch import save
+
+        return save(state, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
+    buffer = io.BytesIO()
+    torch.save({'meta': meta, 'state_dict': state}, buffer)
+    return buffer.getvalue()

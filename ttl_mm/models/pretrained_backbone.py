@@ -1,0 +1,54 @@
+"""Start a part of a network from a pre-training checkpoint, or refuse to start."""
+
+from collections.abc import Sequence
+
+from mmengine.logging import print_log
+from mmengine.model import update_init_info
+from torch import nn
+
+from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.errors import UserError
+from ttl_mm.registry import WEIGHT_INITIALIZERS
+
+
+@WEIGHT_INITIALIZERS.register_module()
+class PretrainedBackbone:
+    """``init_cfg`` of a ResNet, or of some of its stages under their usual names.
+
+    Every tensor must come from the checkpoint, where mmengine's ``Pretrained`` accepts one that
+    matches nothing. Stages that only the checkpoint has are left out.
+
+    Args:
+        checkpoint: A file in any layout that :func:`~ttl_mm.checkpoint.load.load_backbone_state`
+            reads, or ``ttl_mm://name`` for one of the zoo.
+        fresh: Prefixes of tensors that have no counterpart in pre-training and keep their values.
+    """
+
+    def __init__(self, checkpoint: str | None, fresh: Sequence[str] = ()) -> None:
+        self.checkpoint = checkpoint
+        self.fresh = tuple(fresh)
+
+    def __call__(self, module: nn.Module) -> None:
+        """Load, and log how much of the module came from the checkpoint."""
+        if not self.checkpoint:
+            raise UserError(
+                f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint, with '
+                '--cfg-options model.backbone.init_cfg.checkpoint=FILE or as '
+                'projects/detection/run.sh does, or choose a config that starts at random.'
+            )
+        parts = {name for name, _ in module.named_children()}
+        state = load_backbone_state(self.checkpoint)
+        state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
+        kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
+        loaded = load_state(module, state | kept, self.checkpoint)
+        if hasattr(module, 'zero_init_residual'):
+            module.zero_init_residual = False  # mmpretrain would zero the last norms after loading
+        if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
+            update_init_info(module, init_info=f'PretrainedBackbone: {self.checkpoint}')
+        fresh = f', {len(kept)} start anew' if kept else ''
+        print_log(
+            f'{type(module).__name__}: all {len(loaded.matched) - len(kept)} tensors from '
+            f'{self.checkpoint}{fresh}',
+            logger='current',
+        )

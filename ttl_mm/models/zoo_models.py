@@ -1,0 +1,44 @@
+"""A zoo entry as a model in one call."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.load import fetch_checkpoint, load_backbone_state
+from ttl_mm.registry import MODELS
+from ttl_mm.zoo.manifest import find_entry
+
+
+def get_model(
+    name: str,
+    pretrained: bool | str | Path = True,
+    device: str | torch.device = 'cpu',
+    *,
+    allow_unhashed: bool = False,
+    **overrides: Any,
+) -> nn.Module:
+    """The backbone of a zoo entry, in evaluation mode.
+
+    Args:
+        name: A name that ``ttl zoo list`` shows.
+        pretrained: True for the weights of the zoo, fetched and checked; False for none; a path
+            for your own checkpoint of the same architecture, in any layout.
+        device: Where to put it.
+        allow_unhashed: Fetch a file of which nobody has published the hash.
+        overrides: Options of the backbone, such as ``out_indices=(0, 1, 2, 3)``.
+
+    Returns:
+        The model: it maps images (N, 3, H, W), normalised as ``ttl zoo list`` says, to a tuple of
+        feature maps.
+    """
+    entry = find_entry(name)
+    backbone = MODELS.build({**entry.backbone, **overrides})
+    if pretrained is True:
+        pretrained = fetch_checkpoint(entry, allow_unhashed=allow_unhashed)
+    if pretrained is not False:
+        load_state(backbone, load_backbone_state(pretrained), str(pretrained))
+    backbone.to(device).eval()
+    return backbone

@@ -1,0 +1,135 @@
+"""Figures of under- and over-clustering."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
+
+from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
+from ttl_mm.gauges.poles import fewest_poles, pole_loss
+from ttl_mm.report.figures import COLOURS, FAINT, STYLE, canvas, look_of
+
+OVER, UNDER = '#fdf0e7', '#e8f2f8'  # shades of too small and too large k
+
+
+def rank_figure(
+    rates: Mapping[str, Sequence[float]], chance: float, perfect: Sequence[float] | None = None
+) -> Figure:
+    """False-negative rate at every rank, of one or several sets of features.
+
+    Args:
+        rates: Name and rate at rank 1..m.
+        chance: Rate of a random pick.
+        perfect: Rate of features that know the classes.
+    """
+    with canvas() as (figure, axes):
+        for index, (name, rate) in enumerate(rates.items()):
+            ranks = np.arange(1, len(rate) + 1)
+            axes.plot(ranks, rate, label=name, **look_of(index))
+        if perfect is not None:
+            ranks = np.arange(1, len(perfect) + 1)
+            axes.plot(ranks, perfect, color='black', linewidth=1, label='perfect features')
+        axes.axhline(chance, color=FAINT, linestyle=':', linewidth=1.2, label='random pick')
+        _ranks_on(axes.xaxis, len(ranks))
+        axes.set_xscale('log')
+        axes.set_xlabel('rank of the negative (1 is the hardest)')
+        axes.set_ylabel('share of false negatives')
+        axes.set_ylim(bottom=0)
+        axes.legend()
+        _ranks_on(axes.xaxis, len(ranks))
+    return figure
+
+
+def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
+    """The two bounds of k: chance of a false deputy above, poles that satisfy the loss below."""
+    safe = smallest_safe_k(m, 1 / classes, risk)
+    ranks = np.arange(1, min(m, max((m + 1) // 2, 2 * safe)) + 1)
+    chosen = min(safe, ranks[-1])
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4.8, 4.4), layout='constrained')
+        above, below = figure.subplots(2, sharex=True)
+    above.plot(
+        ranks, [overclustering_risk(m, int(k), 1 / classes) for k in ranks], color=COLOURS[1]
+    )
+    above.axhline(risk, color=FAINT, linestyle=':', linewidth=1.2)
+    above.set_yscale('log')
+    above.set_ylim(bottom=1e-12, top=3)
+    above.set_ylabel('chance of a\nfalse deputy')
+    above.annotate(f'bound {risk:g}', (ranks[-1], risk), ha='right', va='bottom', fontsize=8)
+    below.plot(ranks, [fewest_poles(m, int(k), risk) for k in ranks], color=COLOURS[0])
+    below.axhline(classes, color=FAINT, linestyle=':', linewidth=1.2)
+    below.annotate(f'{classes} classes', (ranks[-1], classes), ha='right', va='bottom', fontsize=8)
+    below.set_yscale('log')
+    below.yaxis.set_major_formatter(ScalarFormatter())
+    below.set_ylabel('poles that\nsatisfy the loss')
+    below.set_xlabel(f'rank k of the deputy, of {m} negatives')
+    for axes in (above, below):
+        axes.set_xscale('log')
+        axes.axvspan(1, chosen, color=OVER, zorder=0)
+        axes.axvspan(chosen, ranks[-1], color=UNDER, zorder=0)
+        axes.set_xlim(1, ranks[-1])
+    note = {'fontsize': 8, 'va': 'bottom'}
+    above.annotate('over-clusters', (1.06, 2e-12), color=COLOURS[1], **note)
+    if safe < ranks[-1]:
+        right = (ranks[-1] * 0.96, 2e-12)
+        above.annotate('under-clusters', right, ha='right', color=COLOURS[0], **note)
+    title = f'smallest safe k: {safe}' if safe <= m else 'no k is safe'
+    above.set_title(title, fontsize=9.5)
+    _ranks_on(below.xaxis, ranks[-1], chosen)
+    return figure
+
+
+def pole_loss_figure(n: int, choices: Mapping[str, tuple[int, int]]) -> Figure:
+    """Loss that a network with few poles can reach, for several ranks of the deputy."""
+    poles = np.arange(1, n + 1)
+    with canvas() as (figure, axes):
+        for index, (name, ranks) in enumerate(choices.items()):
+            losses = [pole_loss(n, int(g), ranks) for g in poles]
+            best = int(np.argmin(losses))
+            axes.plot(poles, losses, label=name, **look_of(index))
+            axes.plot(poles[best], losses[best], 'o', color=look_of(index)['color'], markersize=5)
+        axes.set_xscale('log')
+        axes.set_xlabel(f'poles on which the {n} images of a batch lie')
+        axes.set_ylabel('loss')
+        axes.legend(title='deputy', title_fontsize=8.5)
+        _ranks_on(axes.xaxis, n)
+    return figure
+
+
+def sweep_figure(
+    ranks: Sequence[int],
+    accuracy: Sequence[float],
+    effective_rank: Sequence[float],
+    label: str,
+    safe: int | None = None,
+) -> Figure:
+    """Measured accuracy and effective rank against k, one above the other."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4.8, 4.2), layout='constrained')
+        above, below = figure.subplots(2, sharex=True)
+    above.plot(ranks, accuracy, 'o-', color=COLOURS[2], markersize=4.5)
+    above.set_ylabel(label)
+    below.plot(ranks, effective_rank, 'o-', color=COLOURS[0], markersize=4.5)
+    below.set_ylabel('effective rank')
+    below.set_ylim(bottom=0)
+    below.set_xlabel('rank k of the deputy')
+    for axes in (above, below):
+        axes.set_xscale('log')
+        if safe is not None:
+            axes.axvline(safe, color=FAINT, linestyle=':', linewidth=1.2)
+    if safe is not None:
+        below.annotate(' smallest safe k', (safe, 0), va='bottom', fontsize=8)
+    _ranks_on(below.xaxis, max(ranks))
+    return figure
+
+
+def _ranks_on(axis, last: int, *more: int) -> None:
+    """Label a logarithmic axis of ranks with plain numbers."""
+    usual = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+    room = [t for t in usual if t <= last and all(not 0.8 < t / other < 1.25 for other in more)]
+    ticks = {*room, *more}
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_ticks(sorted(ticks))
+    axis.set_ticks([], minor=True)

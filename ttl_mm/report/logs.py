@@ -1,0 +1,116 @@
+"""Reading work dirs of mmengine. Nothing found in one is executed, the dumped config included."""
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ttl_mm.errors import UserError
+from ttl_mm.report.run import Run, is_training_line
+
+
+def load_runs(folders: Sequence[str | Path]) -> list[Run]:
+    """Read several work dirs; runs of the same name are told apart by their parent folders."""
+    unique = list(dict.fromkeys(Path(folder).resolve() for folder in folders))
+    return [load_run(folder, name) for folder, name in zip(unique, distinct_names(unique))]
+
+
+def load_run(folder: str | Path, name: str | None = None) -> Run:
+    """Read every start of a run below its work dir; where they overlap, the later start wins."""
+    folder = Path(folder).resolve()
+    logs = sorted(folder.glob('*/vis_data/scalars.json')) or list(
+        folder.glob('vis_data/scalars.json')
+    )
+    starts = [(log, records) for log in logs if (records := _read_records(log))]
+    if not starts:
+        raise UserError(
+            f'{folder} holds no log: a work dir of a run has <timestamp>/vis_data/scalars.json'
+        )
+    merged: list[dict] = []
+    for _, records in starts:
+        resumed_at = next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
+        merged = [record for record in merged if record['iter'] < resumed_at] + records
+    newest = starts[-1][0]
+    config = _read_literals(newest.with_name('config.py'))
+    environment = _read_environment(newest.parent.parent)
+    devices = re.search(r'GPU number: (\d+)', environment)
+    return Run(
+        name=name or folder.name,
+        records=merged,
+        starts=len(starts),
+        modified=newest.stat().st_mtime,
+        devices=int(devices[1]) if devices else 1,
+        on_gpu='CUDA available: True' in environment,
+        images_per_device=_integer(config, 'train_dataloader', 'batch_size'),
+        max_epochs=_integer(config, 'train_cfg', 'max_epochs'),
+    )
+
+
+def _read_records(log: Path) -> list[dict]:
+    """Lines of one start; one without an iteration belongs to the training line before it."""
+    records: list[dict] = []
+    lines = log.read_text('utf-8', errors='replace').splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            record.setdefault('iter', records[-1]['iter'] if records else 0)
+        except (ValueError, AttributeError) as error:
+            if number == len(lines):
+                break  # still being written, or cut off by a kill
+            raise UserError(
+                f'line {number} of {log} is no JSON object: {line[:40]!r}; delete that line'
+            ) from error
+        records.append(record)
+    return records
+
+
+def distinct_names(folders: Sequence[Path]) -> list[str]:
+    """Shortest ends of the paths, of one length for each group of equal names, that differ."""
+    names = [folder.name for folder in folders]
+    depth = 1
+    while len(set(names)) < len(names):
+        depth += 1
+        names = [
+            '/'.join(folder.parts[-depth:]) if names.count(name) > 1 else name
+            for folder, name in zip(folders, names)
+        ]
+    return names
+
+
+def _read_environment(start: Path) -> str:
+    """What mmengine writes about machine and processes at the head of its log; '' without one."""
+    for log in sorted(start.glob('*.log')):
+        with log.open(encoding='utf-8', errors='replace') as file:
+            return file.read(20_000)
+    return ''
+
+
+def _integer(config: dict, *path: str) -> int | None:
+    for key in path:
+        config = config.get(key) if isinstance(config, dict) else None
+    return config if isinstance(config, int) else None
+
+
+def _read_literals(config: Path) -> dict:
+    """Top-level assignments of a dumped config, as far as they are literals or dict(...)."""
+    try:
+        tree = ast.parse(config.read_text('utf-8'))
+    except (OSError, SyntaxError):
+        return {}
+    return {
+        target.id: _literal(statement.value)
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _literal(node: ast.expr):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'dict':
+        return {keyword.arg: _literal(keyword.value) for keyword in node.keywords}
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None

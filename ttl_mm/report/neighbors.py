@@ -1,0 +1,144 @@
+"""Nearest neighbours in feature space: a section of pictures for a run with labelled probe data."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from mmengine.logging import MMLogger
+from mmengine.registry import init_default_scope
+from mmengine.runner import set_random_seed
+from torch import Tensor, nn
+
+from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.sealed import newest_valid
+from ttl_mm.config import read_config
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.probe import NAMES, Probe, probe_of
+from ttl_mm.registry import MODELS
+from ttl_mm.report.figures import STYLE
+from ttl_mm.report.page import Picture, Section, Table
+
+RIGHT, WRONG = '#1a7f37', '#c2410c'
+
+
+def neighbours_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
+    """Judge the newest checkpoint of a run on the data of its ProbeHook.
+
+    Args:
+        work_dir: A run whose config has a ProbeHook; the config is code and is executed.
+        queries: Test images to show, the wrongly classified ones first.
+        shown: Neighbours of each.
+    """
+    probe, model = _probe_and_model(Path(work_dir))
+    untrained = probe.measure(model)
+    _load_newest(model, Path(work_dir))
+    trained = probe.measure(model)
+    images = {name: _images(probe.datasets[name]) for name in ('train', 'test')}
+    features = {name: probe.features(model, name) for name in ('train', 'test')}
+    (train, train_labels), (test, test_labels) = features['train'], features['test']
+
+    pixels = _pixel_accuracies(probe, images, train_labels, test_labels)
+    rows = [
+        [f'{NAMES[key]}, %', f'{pixels[key]:.1f}', f'{untrained[key]:.1f}', f'{trained[key]:.1f}']
+        for key in trained
+    ]
+    nearest, similarity = nearest_neighbours(train, test, shown)
+    hits = train_labels[nearest] == test_labels[:, None]  # (Q, shown)
+    # the least certain first, then evenly spread over the test set
+    hardest = hits.float().mean(dim=1).argsort(stable=True)[: queries // 2]
+    spread = torch.linspace(0, len(test) - 1, queries - len(hardest)).long()
+    chosen = torch.cat([spread, hardest])
+    figure = draw_neighbours(images, nearest[chosen], hits[chosen], similarity[chosen], chosen)
+    return Section(
+        title='Before and after',
+        text=[
+            'The same classifiers on raw pixels, on the features of the untrained network and on '
+            'those of the trained one. Labels were used to measure, never to train.',
+            'Raw pixels are the bar to beat: digits are small, centred and easy for them.',
+        ],
+        tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
+        pictures=[
+            Picture(
+                'neighbours',
+                figure,
+                'Test images (left) and their nearest training images by cosine similarity. The '
+                'upper half is spread over the test set, the lower half are the hardest. Green: '
+                'same class; orange, marked with a cross: another class.',
+                wide=True,
+                raster=True,
+            )
+        ],
+    )
+
+
+def nearest_neighbours(train: Tensor, test: Tensor, shown: int) -> tuple[Tensor, Tensor]:
+    """Indices and cosine similarities, (Q, shown) each, of the training rows nearest to each."""
+    cosine = F.normalize(test, dim=1) @ F.normalize(train, dim=1).T  # (Q, N)
+    similarity, nearest = cosine.topk(shown, dim=1)
+    return nearest, similarity
+
+
+def draw_neighbours(
+    images: dict[str, np.ndarray], nearest: Tensor, hits: Tensor, similarity: Tensor, rows: Tensor
+) -> Figure:
+    """A grid: one row per query, its image and then its neighbours."""
+    count, shown = nearest.shape
+    with rc_context(STYLE):
+        figure = Figure(figsize=(0.8 * (shown + 1), 0.95 * count), layout='constrained')
+        axes = figure.subplots(count, shown + 1, squeeze=False)
+    for ax in axes.flat:
+        ax.set(xticks=[], yticks=[])
+        ax.grid(False)
+    for i in range(count):
+        axes[i, 0].imshow(images['test'][rows[i]])
+        axes[i, 0].set_title('query', fontsize=7)
+        for j in range(shown):
+            ax, right = axes[i, j + 1], bool(hits[i, j])
+            ax.imshow(images['train'][nearest[i, j]])
+            colour = RIGHT if right else WRONG
+            ax.set_title(f'{similarity[i, j]:.2f}{"" if right else " ✗"}', fontsize=7, color=colour)
+            for spine in ax.spines.values():
+                spine.set(visible=True, color=colour, linewidth=2)
+    return figure
+
+
+def _probe_and_model(work_dir: Path) -> tuple[Probe, nn.Module]:
+    """The probe of a run, its datasets built, and its model as it started."""
+    configs = sorted(work_dir.glob('*.py'))
+    if not configs:
+        raise UserError(f'{work_dir} holds no config: give the work dir of a run.')
+    cfg = read_config(configs[0])
+    MMLogger.get_instance('report', log_level='WARNING')  # initializing logs every tensor
+    init_default_scope(cfg.default_scope)
+    probe = probe_of(configs[0])
+    set_random_seed(cfg.randomness.seed)
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    return probe, model
+
+
+def _load_newest(model: nn.Module, work_dir: Path) -> None:
+    path, _ = newest_valid(work_dir)
+    if path is None:
+        raise UserError(f'{work_dir} holds no checkpoint yet: let the run save one.')
+    load_state(model.backbone, load_backbone_state(path), str(path))
+
+
+def _images(dataset) -> np.ndarray:
+    """All images of a dataset as RGB, (N, H, W, 3) uint8."""
+    bgr = torch.stack([dataset[i]['inputs'] for i in range(len(dataset))])  # (N, 3, H, W)
+    return bgr.permute(0, 2, 3, 1).numpy()[..., ::-1]
+
+
+def _pixel_accuracies(probe, images, train_labels: Tensor, test_labels: Tensor) -> dict:
+    """The probe's classifiers on raw pixels."""
+    flat = {k: torch.from_numpy(v.copy()).flatten(1).float() for k, v in images.items()}
+    predicted = probe.classify(flat['train'], train_labels, flat['test'])
+    return {
+        name: 100 * (labels == test_labels).double().mean().item()
+        for name, labels in predicted.items()
+    }

@@ -1,0 +1,127 @@
+"""Sections of figures and tables to one HTML file without network, and PNG files beside it."""
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+PNG_DPI = 150
+
+
+@dataclass
+class Picture:
+    """A figure with the sentence below it.
+
+    Args:
+        name: Stem of the PNG file, unique in the page.
+        figure: A matplotlib figure, embedded as SVG; with ``raster`` as PNG (photographs).
+        caption: What is seen; plain text.
+        wide: Take the whole width of the page.
+    """
+
+    name: str
+    figure: Figure
+    caption: str
+    wide: bool = False
+    raster: bool = False
+
+
+@dataclass
+class Table:
+    """A table; numbers are right-aligned, the first column names the row."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass
+class Section:
+    """A heading, some plain text (a list gives several paragraphs), tables and figures."""
+
+    title: str
+    text: str | Sequence[str] = ''
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Picture] = field(default_factory=list)
+    warnings: Sequence[str] = ()
+
+
+def write_page(title: str, lead: str, sections: Sequence[Section], out_dir: str | Path) -> Path:
+    """Write ``index.html`` and one PNG per figure into ``out_dir``; returns the page's path."""
+    out_dir = Path(out_dir)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    for picture in (picture for section in sections for picture in section.pictures):
+        picture.figure.savefig(out_dir / f'{picture.name}.png', dpi=PNG_DPI)
+    template = files('ttl_mm.report').joinpath('data/report.html').read_text('utf-8')
+    parts = {
+        'title': escape(title),
+        'lead': escape(lead),
+        'contents': '\n'.join(
+            f'<a href="#{_anchor(section.title)}">{escape(section.title)}</a>'
+            for section in sections
+        ),
+        'sections': '\n'.join(map(_section, sections)),
+    }
+    page = re.sub(r'\{\{(\w+)\}\}', lambda match: parts[match[1]], template)
+    path = out_dir / 'index.html'
+    path.write_text(page, 'utf-8')
+    return path
+
+
+def _section(section: Section) -> str:
+    paragraphs = [section.text] if isinstance(section.text, str) else section.text
+    return '\n'.join(
+        [
+            f'<section id="{_anchor(section.title)}"><h2>{escape(section.title)}</h2>',
+            *(f'<p>{escape(text)}</p>' for text in paragraphs if text),
+            *(f'<p class="warning">{escape(text)}</p>' for text in section.warnings),
+            *map(_table, section.tables),
+            '<div class="pictures">',
+            *map(_picture, section.pictures),
+            '</div></section>',
+        ]
+    )
+
+
+def _table(table: Table) -> str:
+    header = ''.join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    rows = ''.join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + ''.join(
+            f'<td data-label="{escape(name)}">{escape(cell)}</td>'
+            for name, cell in zip(table.header[1:], row[1:])
+        )
+        + '</tr>\n'
+        for row in table.rows
+    )
+    return (
+        f'<div class="table"><table><thead><tr>{header}</tr></thead>'
+        f'<tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _picture(picture: Picture) -> str:
+    kind = 'image/png' if picture.raster else 'image/svg+xml'
+    image = BytesIO()
+    if picture.raster:
+        picture.figure.savefig(image, format='png', dpi=PNG_DPI)
+    else:
+        with matplotlib.rc_context({'svg.hashsalt': picture.name}):  # equal input, equal file
+            picture.figure.savefig(image, format='svg', metadata={'Date': None})
+    data = base64.b64encode(image.getvalue()).decode()
+    caption = escape(picture.caption)
+    return (
+        f'<figure{" class=wide" if picture.wide else ""}>'
+        f'<img src="data:{kind};base64,{data}" alt="{caption}">'
+        f'<figcaption>{caption}</figcaption></figure>'
+    )
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r'\W+', '-', title.lower()).strip('-')

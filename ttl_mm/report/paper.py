@@ -1,0 +1,103 @@
+"""The paper's printed results as a section of their own, apart from anything measured."""
+
+from matplotlib.ticker import ScalarFormatter
+
+from ttl_mm.report.figures import COLOURS, FAINT, canvas
+from ttl_mm.report.page import Picture, Section
+from ttl_mm.report.published import published
+
+NOTE = (
+    'Printed in the paper, not measured here: ImageNet, ResNet-50, 224 pixels. Hollow marks stand '
+    'for published values; nothing on these figures compares with the runs above.'
+)
+LABELLED = ('SimCLR', 'MoCo v2', 'BYOL', 'SimSiam', 'SwAV', 'truncated triplet')
+
+
+def paper_section() -> Section:
+    """Published accuracy by epochs and published false-negative frequencies."""
+    return Section(
+        'As published in the paper',
+        NOTE,
+        pictures=[
+            Picture('published_linear', linear_figure(), 'Linear evaluation on ImageNet, Table 2.'),
+            Picture(
+                'published_omega',
+                omega_figure(),
+                'Batches with a false negative, Pr(Ω|A), at epochs 0 and 180, Table 6.',
+            ),
+        ],
+    )
+
+
+def linear_figure():
+    """Published top-1 by pre-training epochs."""
+    cells = [c for c in published('T2_imagenet_linear') if c.epochs]
+    with canvas() as (figure, axes):
+        others = [c for c in cells if c.method not in LABELLED and c.method != 'supervised']
+        axes.scatter(
+            [c.epochs for c in others],
+            [c.value for c in others],
+            facecolors='none',
+            edgecolors=FAINT,
+            s=24,
+            label='earlier methods',
+        )
+        for colour, method in zip(reversed(COLOURS[: len(LABELLED)]), LABELLED):
+            points = sorted((c.epochs, c.value) for c in cells if c.method == method)
+            epochs, values = zip(*points)
+            axes.plot(
+                epochs,
+                values,
+                'o',
+                markerfacecolor='white',
+                color=colour,
+                markersize=6,
+                linestyle=':',
+                linewidth=1,
+                label=method,
+            )
+        supervised = max(c.value for c in cells if c.method == 'supervised' and c.epochs == 100)
+        axes.axhline(supervised, color=FAINT, linewidth=1)
+        axes.annotate(
+            f'supervised, 100 epochs: {supervised:g}', (105, supervised), va='bottom', fontsize=8
+        )
+        axes.set_xscale('log')
+        axes.set_xticks([100, 200, 400, 800], minor=False)
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.minorticks_off()
+        axes.set_ylim(44, 79)
+        axes.set_xlabel('pre-training epochs')
+        axes.set_ylabel('top-1 (%), as published')
+        axes.legend(ncols=2, loc='lower right', fontsize=8)
+    return figure
+
+
+def omega_figure():
+    """Published Pr(Omega|A) for three ranks at two epochs."""
+    with canvas() as (figure, axes):
+        for row, variant in enumerate(('k=1', 'k=5', 'k=52')):
+            for offset, epochs, hatch in ((-0.19, 0, ''), (0.19, 180, '////')):
+                (cell,) = published(
+                    'T6_overclustering', variant=variant, metric='pr_omega_given_A', epochs=epochs
+                )
+                axes.bar(
+                    row + offset,
+                    cell.value,
+                    width=0.34,
+                    facecolor='white',
+                    edgecolor=COLOURS[0],
+                    hatch=hatch,
+                    label=f'epoch {epochs}' if row == 0 else None,
+                )
+                axes.annotate(
+                    f'{cell.value:g}',
+                    (row + offset, cell.value),
+                    ha='center',
+                    va='bottom',
+                    fontsize=8,
+                )
+        axes.set_xticks(range(3), ['k = 1', 'k = 5', 'k = 52'])
+        axes.grid(axis='x', visible=False)
+        axes.set_ylabel('Pr(Ω|A), as published')
+        axes.legend()
+    return figure

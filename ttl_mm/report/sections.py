@@ -1,0 +1,184 @@
+"""What a report says about runs: summary, accuracy against cost, training, gauges."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ttl_mm.report.axes import EPOCHS, ITERATIONS, cost_axes, duration
+from ttl_mm.report.figures import canvas, curves, look_of
+from ttl_mm.report.page import Picture, Section, Table
+from ttl_mm.report.run import Run
+
+# logged name: what it is called on the page; all are percentages
+ACCURACIES = {
+    'probe/knn_top1': 'kNN top-1',
+    'probe/linear_top1': 'linear probe top-1',
+    'accuracy/top1': 'validation top-1',
+}
+TRAINING = [
+    ('loss', 'loss', 'Training loss.'),
+    ('lr', 'learning rate', 'Learning rate.'),
+    ('momentum', 'momentum', 'Momentum of the target network.'),
+    ('images_per_s', 'images per second', 'Speed of all devices together.'),
+]
+GAUGES = [
+    (
+        'gauge/effective_rank',
+        'effective rank',
+        'Dimensions that the projections use. One or two: collapse to a point or to two poles.',
+    ),
+    (
+        'gauge/std',
+        'std of unit projections',
+        'Spread of the projections. Zero: collapse to a point. Two poles look healthy here.',
+    ),
+    (
+        'gauge/class_divergence',
+        'class divergence',
+        'Distance between class centres at equal spread within classes. Low: under-clustering.',
+    ),
+    (
+        'gauge/pr_omega_a',
+        'Pr(Ω|A)',
+        'Share of all batches that push images of one class apart. High: over-clustering.',
+    ),
+    (
+        'gauge/pr_omega_b',
+        'Pr(Ω|B)',
+        'The same share among the batches that hold two images of one class.',
+    ),
+]
+
+
+def summary_section(runs: Sequence[Run]) -> Section:
+    """Table of all runs, and what went wrong in them."""
+    keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
+    header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
+    header += [f'{ACCURACIES[key]}, untrained → last (best)' for key in keys]
+    rows = [
+        [
+            run.name,
+            run.status,
+            *_spent(run, float(run.last_iteration), of=run.max_epochs),
+            *(_progress(run, key) for key in keys),
+        ]
+        for run in runs
+    ]
+    warnings = [
+        f'{run.name}: the loss was not finite at {len(bad)} logged iterations, first at {bad[0]}.'
+        for run in runs
+        if (bad := run.non_finite('loss'))
+    ]
+    return Section('Runs', tables=[Table(header, rows)], warnings=warnings)
+
+
+def accuracy_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
+    """Per protocol: accuracy against everything that it costs, and the way to a target."""
+    keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
+    if not keys:
+        text = 'No accuracy was logged. A probe needs labels; the other sections do not.'
+        return [Section('Learning efficiency', text)]
+    return [_accuracy_section(runs, key, target) for key in keys]
+
+
+def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Section:
+    name, stem = ACCURACIES[key], key.replace('/', '_')
+    label = f'{name} (%)'
+    pictures = [
+        Picture(f'{stem}_{axis.name}', figure, f'{name} {axis.caption}.')
+        for axis in cost_axes(runs)
+        if (figure := curves(runs, key, label, axis, markers=True))
+    ]
+    goal = target if target is not None else common_goal(runs, key)
+    if bars := target_bars(runs, key, goal):
+        caption = f'Epochs to the first measurement of at least {goal:g} %.'
+        pictures.append(Picture(f'{stem}_target', bars, caption))
+    table = time_to_target(runs, key, goal)
+    return Section(f'Learning efficiency: {name}', tables=[table], pictures=pictures)
+
+
+def common_goal(runs: Sequence[Run], key: str) -> float:
+    """The highest whole number that every run with this accuracy reached."""
+    series = [run.series(key) for run in runs]
+    reached = [values[iterations > 0].max() for iterations, values in series if any(iterations)]
+    return float(np.floor(min(reached))) if reached else 0.0
+
+
+def first_reached(run: Run, key: str, goal: float) -> float | None:
+    """Iteration of the first measurement of at least ``goal``, of a network that was trained."""
+    iterations, values = run.series(key)
+    at = np.flatnonzero((values >= goal) & (iterations > 0))
+    return iterations[at[0]] if len(at) else None
+
+
+def time_to_target(runs: Sequence[Run], key: str, goal: float) -> Table:
+    """What each run paid for the first measurement of at least ``goal``."""
+    rows = []
+    for run in runs:
+        at = first_reached(run, key, goal)
+        missed = 'not reached' if len(run.series(key)[1]) else 'not measured'
+        rows.append([run.name, *(_spent(run, at) if at is not None else [missed, *'–––'])])
+    return Table([f'to {goal:g} % {ACCURACIES[key]}', 'epochs', 'images', 'time', 'cost'], rows)
+
+
+def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
+    """Epochs to the target as bars, where at least two runs got there."""
+    bars = [
+        (index, run.name, run.epochs(at))
+        for index, run in enumerate(runs)
+        if (at := first_reached(run, key, goal)) is not None and run.iterations_per_epoch
+    ]
+    if len(bars) < 2:
+        return None
+    with canvas(height=1.0 + 0.36 * len(bars)) as (figure, axes):
+        for row, (index, _, epochs) in enumerate(bars):
+            axes.barh(row, epochs, color=look_of(index)['color'], height=0.6)
+            axes.annotate(f' {epochs:.4g}', (epochs, row), va='center', fontsize=8.5)
+        axes.set_yticks(range(len(bars)), [name for _, name, _ in bars])
+        axes.invert_yaxis()
+        axes.margins(x=0.12)
+        axes.grid(axis='y', visible=False)
+        axes.set_xlabel(f'epochs to {goal:g} % {ACCURACIES[key]}')
+    return figure
+
+
+def training_section(runs: Sequence[Run]) -> Section:
+    """Loss, learning rate, momentum of the target network, speed."""
+    return Section('Training', pictures=_pictures(runs, TRAINING))
+
+
+def gauges_section(runs: Sequence[Run]) -> Section:
+    """Clustering and collapse gauges."""
+    return Section('Clustering and collapse', pictures=_pictures(runs, GAUGES, from_zero=True))
+
+
+def _pictures(
+    runs: Sequence[Run], wanted: Sequence[tuple[str, str, str]], from_zero: bool = False
+) -> list[Picture]:
+    axis = EPOCHS if all(run.iterations_per_epoch for run in runs) else ITERATIONS
+    return [
+        Picture(key.replace('/', '_'), figure, caption)
+        for key, label, caption in wanted
+        if (figure := curves(runs, key, label, axis, from_zero=from_zero))
+    ]
+
+
+def _spent(run: Run, iteration: float, of: int | None = None) -> list[str]:
+    """Epochs, images, time and cost up to an iteration, for people."""
+    epochs, images = run.epochs(iteration), run.images(iteration)
+    unit = 'GPU' if run.on_gpu else 'core'
+    return [
+        ('–' if epochs is None else f'{epochs:.4g}') + (f' of {of}' if of else ''),
+        '–' if images is None else f'{images:,.0f}',
+        duration(run.hours(iteration)),
+        duration(run.cost(iteration), unit),
+    ]
+
+
+def _progress(run: Run, key: str) -> str:
+    """Accuracy before training where it was measured, at the end, and the best on the way."""
+    iterations, values = run.series(key)
+    trained = values[iterations > 0]
+    before = ''.join(f'{value:.1f} → ' for value in values[iterations == 0][:1])
+    return before + (f'{trained[-1]:.1f} ({trained.max():.1f})' if len(trained) else '–')

@@ -1,0 +1,68 @@
+"""``ttl detect``: what would go wrong in a detection run, before it starts."""
+
+from argparse import ArgumentParser, Namespace
+
+from ttl_mm.errors import UserError
+
+NAME = 'detect'
+HELP = 'check data, compiled ops and start weights of a detection config before training'
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add ``check`` with the config, its overrides and the checkpoint."""
+    jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
+    check = jobs.add_parser('check', help=HELP, description=HELP)
+    check.add_argument('config', help='a config in projects/detection/configs')
+    check.add_argument(
+        '--checkpoint', help='the file that every tensor of backbone and res5 must come from'
+    )
+    check.add_argument(
+        '--cfg-options', nargs='+', default=[], metavar='KEY=VALUE', help='as for tools/train.py'
+    )
+
+
+def run(args: Namespace) -> None:
+    """Print what was found; raise if training would fail or start from other weights."""
+    from mmengine.config import DictAction
+    from mmengine.logging import MMLogger
+
+    import ttl_mm.tasks.detection.parts  # noqa: F401 says so if the compiled ops are missing
+    from ttl_mm.config import read_config
+    from ttl_mm.tasks.detection.checks import check_config
+
+    MMLogger.get_instance('ttl detect check', log_level='ERROR')  # not a line for each tensor
+    options = ArgumentParser()
+    options.add_argument('options', nargs='*', action=DictAction)
+    cfg = read_config(args.config, options.parse_args(args.cfg_options).options)
+    reports = check_config(cfg)
+    print(*reports, sep='\n')
+    if not all(report.usable for report in reports):
+        raise UserError('this data cannot be trained on: mend the errors above.')
+    if args.checkpoint:
+        check_start(cfg, args.checkpoint)
+
+
+def check_start(cfg, checkpoint: str) -> None:
+    """Build and initialise the model, and compare its tensors with those of the checkpoint."""
+    from mmdet.registry import MODELS
+    from mmengine.registry import init_default_scope
+
+    from ttl_mm.checkpoint.coverage import count_equal
+    from ttl_mm.checkpoint.load import load_backbone_state
+
+    init_default_scope('mmdet')
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    state = load_backbone_state(checkpoint)
+    found = {
+        'backbone': count_equal(model.backbone, state),
+        'res5': count_equal(model.roi_head.shared_head.layer4, state, 'layer4.'),
+    }
+    for title, (equal, total) in found.items():
+        print(f'{title}: {equal} of {total} tensors are those of {checkpoint}')
+        if equal < total:
+            raise UserError(
+                f'{total - equal} tensors of {title} do not start from {checkpoint}: set '
+                'model.backbone.init_cfg.checkpoint and '
+                'model.roi_head.shared_head.init_cfg.checkpoint to it, as run.sh does.'
+            )

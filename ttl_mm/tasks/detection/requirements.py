@@ -1,0 +1,19 @@
+"""Detection needs mmdet and the compiled ops of mmcv: one sentence where they are missing."""
+
+from importlib import import_module
+
+from ttl_mm.errors import UserError
+
+
+def require_detection() -> None:
+    """Import mmdet, or say what is missing; without this check mmdet ends in a traceback."""
+    import torch  # noqa: F401 the ops link against it
+
+    for name, what in (('mmcv._ext', "mmcv's compiled ops"), ('mmdet.models', 'mmdet')):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise UserError(
+                f'detection needs {what}, which cannot be imported ({error}): run `make full`, '
+                'or see what else is missing with `ttl doctor`.'
+            ) from error

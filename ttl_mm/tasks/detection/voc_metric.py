@@ -1,0 +1,74 @@
+"""The evaluator of VOC configs: :mod:`ttl_mm.tasks.detection.voc_ap` on the samples of mmdet."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from mmengine.evaluator import BaseMetric
+from mmengine.logging import MMLogger
+
+from ttl_mm.registry import METRICS
+from ttl_mm.tasks.detection.voc_ap import IOU_THRESHOLDS, ClassResult, ImageResult, evaluate_voc
+
+
+def class_table(figures: dict[str, float], per_class: dict[str, ClassResult]) -> str:
+    """Per-class figures in percent, the mean last."""
+    at50, at75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
+    head = f'{"class":<14}{"objects":>9}{"found":>9}{"AP50":>7}{"AP":>7}{"AP75":>7}{"COCO AP":>9}'
+    lines = [head, '-' * len(head)]
+    for name, r in per_class.items():
+        values = r.voc[at50], r.voc.mean(), r.voc[at75], r.coco.mean()
+        lines.append(_table_line(name, r.objects, r.detections, *values))
+    counts = (sum(r[i] for r in per_class.values()) for i in (0, 1))
+    means = (figures[key] for key in ('AP50', 'AP', 'AP75', 'coco101_AP'))
+    return '\n'.join([*lines, lines[1], _table_line('mean', *counts, *means)])
+
+
+def _table_line(name, objects, found, ap50, ap, ap75, coco) -> str:
+    percent = (100 * value for value in (ap50, ap, ap75, coco))
+    return f'{name:<14}{objects:>9}{found:>9}' + '{:>7.1f}{:>7.1f}{:>7.1f}{:>9.1f}'.format(*percent)
+
+
+@METRICS.register_module()
+class VOCDetectionMetric(BaseMetric):
+    """AP, AP50 and AP75 of VOC and of COCO on the samples of mmdet's ``VOCDataset``.
+
+    ``VOCDataset`` gives boxes with inclusive corners, counted from 0: width x2 - x1 + 1. What the
+    model predicts depends on what it was trained on.
+
+    Args:
+        extents: True for a model trained on ``ttl_mm.VOCTrainingBoxes``, whose boxes end at the far
+            edge of the last pixel; False for one trained on ``VOCDataset`` as it is.
+    """
+
+    default_prefix = 'voc'
+
+    def __init__(self, extents: bool = False, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.far_edge = np.array([0.0, 0.0, 0.0, 0.0] if extents else [0.0, 0.0, 1.0, 1.0])
+
+    def process(self, data_batch, data_samples: Sequence[dict]) -> None:
+        """Keep boxes, scores and labels of each sample, as extents."""
+        for sample in data_samples:
+            found, known = sample['pred_instances'], sample['gt_instances']
+            hard = sample['ignored_instances']
+            true_boxes = np.concatenate([_numpy(known['bboxes']), _numpy(hard['bboxes'])])
+            self.results.append(
+                ImageResult(
+                    boxes=_numpy(found['bboxes']) + self.far_edge,
+                    scores=_numpy(found['scores']),
+                    labels=_numpy(found['labels']),
+                    true_boxes=true_boxes + [0.0, 0.0, 1.0, 1.0],
+                    true_labels=np.concatenate([_numpy(known['labels']), _numpy(hard['labels'])]),
+                    difficult=np.repeat([False, True], [len(known['labels']), len(hard['labels'])]),
+                )
+            )
+
+    def compute_metrics(self, results: list[ImageResult]) -> dict[str, float]:
+        """Log the table of classes and return the figures, from 0 to 1."""
+        figures, per_class = evaluate_voc(results, self.dataset_meta['classes'])
+        MMLogger.get_current_instance().info('\n' + class_table(figures, per_class))
+        return figures
+
+
+def _numpy(tensor) -> np.ndarray:
+    return tensor.cpu().numpy().astype(np.float64)

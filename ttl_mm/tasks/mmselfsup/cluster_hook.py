@@ -1,0 +1,143 @@
+"""Pseudo labels for DeepCluster and ODC."""
+
+from collections.abc import Mapping
+
+import torch
+from mmengine.dataset import default_collate
+from mmengine.dist import all_gather, broadcast, get_dist_info, is_main_process
+from mmengine.hooks import Hook
+from mmengine.structures import InstanceData
+from torch import Tensor
+from torch.utils.data import DataLoader, Subset
+
+from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+from ttl_mm.engine.state.train_state import bare
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.forward import evaluating, images_of
+from ttl_mm.registry import DATASETS, HOOKS
+from ttl_mm.tasks.mmselfsup.kmeans import kmeans, whiten
+
+
+@HOOKS.register_module()
+class ClusterHook(Hook):
+    """Cluster the features of all training images, and train on the numbers of the clusters.
+
+    In the place of mmselfsup's DeepClusterHook, which needs faiss on a GPU and a process group, and
+    whose labels reach neither workers that persist nor a resumed run. Here they are put into the
+    batch, found by ``sample_idx``, so that any dataset will do. Clustering takes place before an
+    epoch; the head starts anew, since a cluster has another number than before.
+
+    Args:
+        dataset: config of the training images in the same order, without augmentation; its
+            pipeline ends in PackInputs.
+        k: number of clusters.
+        interval: epochs between two clusterings; None clusters once, at the start. A model with a
+            memory bank (ODC) takes over from there.
+        pca_dim: reduce features to so many dimensions and whiten them; None leaves them.
+        uniform: draw all clusters equally often; the sampler is mmselfsup's DeepClusterSampler.
+        reweight: weigh a cluster of n images by n^-0.5 in the loss.
+        batch_size: images per forward pass.
+        num_workers: processes that load images.
+    """
+
+    priority = 'HIGH'
+
+    def __init__(
+        self,
+        dataset: dict,
+        k: int,
+        interval: int | None = 1,
+        pca_dim: int | None = None,
+        uniform: bool = False,
+        reweight: bool = False,
+        batch_size: int = 128,
+        num_workers: int = 0,
+    ) -> None:
+        if interval is not None and interval < 1:
+            raise UserError(f'interval={interval}: at least 1, or None to cluster once.')
+        self.config = dataset
+        self.k, self.interval, self.pca_dim = k, interval, pca_dim
+        self.uniform, self.reweight = uniform, reweight
+        self.loader = {'batch_size': batch_size, 'num_workers': num_workers}
+        self.labels: Tensor | None = None  # (images,)
+
+    def state_dict(self) -> dict:
+        return {'labels': self.labels}
+
+    def load_state_dict(self, state: Mapping) -> None:
+        self.labels = state['labels']
+
+    def before_train(self, runner) -> None:
+        if self.interval is not None and not runner.train_loop.counts_epochs:
+            raise UserError(
+                f'interval={self.interval} counts epochs, and this run counts iterations: use '
+                'train_cfg=dict(by_epoch=True, max_epochs=...).'
+            )
+        rng = get_rng_state()
+        self.dataset = DATASETS.build(self.config)
+        set_rng_state(rng)
+        found, wanted = len(self.dataset), len(runner.train_dataloader.dataset)
+        if found != wanted:
+            raise UserError(
+                f'the dataset to cluster has {found} images and the training data {wanted}: give '
+                'both the same data_root.'
+            )
+
+    def before_train_epoch(self, runner) -> None:
+        """Cluster if it is time, unless a run is resumed in the middle of the epoch."""
+        rng = get_rng_state()
+        epoch = runner.epoch
+        starts = runner.iter == epoch * len(runner.train_dataloader)
+        if starts and (epoch == 0 if self.interval is None else epoch % self.interval == 0):
+            self.cluster(runner)
+        if self.uniform:
+            sampler = runner.train_dataloader.batch_sampler.sampler
+            sampler.set_epoch(epoch)
+            sampler.set_uniform_indices(self.labels.tolist(), self.k)  # seeds NumPy with the epoch
+        set_rng_state(rng)
+
+    def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
+        """Put the labels into the batch."""
+        for sample in data_batch['data_samples']:
+            label = self.labels[sample.sample_idx.value]  # (1,)
+            sample.pseudo_label = InstanceData(clustering_label=label)
+
+    def cluster(self, runner) -> None:
+        """Label all images, and let the model start from the new labels; collective."""
+        model = bare(runner.model)
+        device = next(model.parameters()).device
+        seed = runner.seed + runner.epoch
+        features = self.features(model)
+        self.labels = torch.zeros(len(self.dataset), dtype=torch.long)
+        if is_main_process():
+            points = whiten(features, self.pca_dim).to(device)
+            self.labels = kmeans(points, self.k, seed).cpu()
+        broadcast(self.labels)
+        sizes = self.labels.bincount(minlength=self.k)
+        runner.logger.info(f'{self.k} clusters of {sizes.min()} to {sizes.max()} images')
+
+        torch.manual_seed(seed)  # the same head on every rank; the caller restores the generators
+        model.head._is_init = False
+        model.head.init_weights()
+        if self.reweight:
+            weight = sizes.clamp(min=1).to(device).rsqrt()
+            model.loss_weight.copy_(weight / weight.sum())
+        if hasattr(model, 'memory_bank'):
+            model.memory_bank.init_memory(features, self.labels)
+
+    def features(self, model) -> Tensor | None:
+        """What the neck makes of every image, (images, D) in order; None on other ranks than 0."""
+        rank, world = get_dist_info()
+        count = len(self.dataset)
+        # ranks take turns, and all take equally many; the first images fill up
+        share = [i % count for i in range(rank, -(-count // world) * world, world)]
+        batches = DataLoader(Subset(self.dataset, share), collate_fn=default_collate, **self.loader)
+        found = []
+        with evaluating(model):
+            for batch in batches:
+                images = images_of(model.data_preprocessor, batch)
+                rows = model.neck(model.backbone(images))[-1].flatten(1).float()
+                rows = torch.stack(all_gather(rows), dim=1).flatten(0, 1)
+                if rank == 0:
+                    found.append(rows.cpu())
+        return torch.cat(found)[:count] if rank == 0 else None

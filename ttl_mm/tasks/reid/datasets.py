@@ -1,0 +1,135 @@
+"""Person re-identification data: SYSU-30k, Market-1501 and any folders named like them."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from mmengine.dataset import Compose
+
+from ttl_mm.datasets.folder_scan import scan_folder
+from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.errors import UserError
+from ttl_mm.registry import DATASETS
+from ttl_mm.tasks.reid.names import parse_names, train_identities
+
+
+class ReIDLayout(NamedTuple):
+    """Where the parts of a data set are; training parts are None where there are none."""
+
+    test: Path
+    query: str  # folder below `test`
+    gallery: str  # folder below `test`
+    train: Path | None  # what `train_list` is relative to
+    train_list: Path | None
+
+
+def find_layout(root: str | os.PathLike) -> ReIDLayout:
+    """Recognise SYSU-30k (its root or its test folder), Market-1501, or query/ and gallery/."""
+    root = Path(root)
+    if not root.is_dir():
+        raise UserError(f'{root} is no folder: check the path of the re-identification data.')
+    if (root / 'sysu_test_set_all').is_dir():
+        lists = [path for path in (root / 'meta/train.txt', root / 'train.txt') if path.is_file()]
+        train_list = lists[0] if lists else None
+        train = _train_root(root, train_list)
+        return ReIDLayout(root / 'sysu_test_set_all', 'query', 'gallery', train, train_list)
+    gallery = 'bounding_box_test' if (root / 'bounding_box_test').is_dir() else 'gallery'
+    for name in ('query', gallery):
+        if not (root / name).is_dir():
+            raise UserError(
+                f'{root} holds no folder {name}: expected sysu_test_set_all (SYSU-30k), query and '
+                'bounding_box_test (Market-1501), or query and gallery.'
+            )
+    return ReIDLayout(root, 'query', gallery, _folder(root / 'bounding_box_train'), None)
+
+
+def _folder(path: Path) -> Path | None:
+    return path if path.is_dir() else None
+
+
+def _train_root(root: Path, train_list: Path | None) -> Path | None:
+    """The folder that the names in the list are relative to: SYSU-30k's images, or its root."""
+    folder = _folder(root / 'sysu_train_set_all')
+    if folder and train_list:
+        with open(train_list, 'rb') as file:
+            first = os.fsdecode(file.readline(4096).rstrip())
+        if first.startswith(f'{folder.name}/'):
+            return root
+    return folder
+
+
+@DATASETS.register_module()
+class ReIDTestSet(ImageFolder):
+    """Query images, then gallery images, with identity and camera from their names.
+
+    ``metainfo`` has what an evaluator needs of all images: ``ids`` and ``cams`` (N,) and
+    ``num_query``; and the identities as ``classes``, which ``gt_label`` counts.
+
+    Args:
+        data_root: The folder that holds both.
+        query: Folder of the queries.
+        gallery: Folder of the gallery.
+        pipeline: Transforms.
+    """
+
+    def __init__(
+        self,
+        data_root: str,
+        query: str = 'query',
+        gallery: str = 'gallery',
+        pipeline: Sequence = (),
+    ) -> None:
+        self.data_root = data_root
+        self.pipeline = Compose(pipeline)
+        self.folders = [os.path.join(data_root, folder) for folder in (query, gallery)]
+        self.names = [scan_folder(folder) for folder in self.folders]
+        ids, cams = zip(*map(parse_names, self.names, self.folders))
+        ids = np.concatenate(ids)
+        classes, self.labels = np.unique(ids, return_inverse=True)
+        self.metainfo = {
+            'ids': ids,
+            'cams': np.concatenate(cams),
+            'num_query': len(self.names[0]),
+            'classes': tuple(map(str, classes)),
+        }
+
+    def __len__(self) -> int:
+        return len(self.metainfo['ids'])
+
+    def get_data_info(self, index: int) -> dict:
+        """File and identity of an image."""
+        side = int(index >= self.metainfo['num_query'])  # queries come first
+        name = self.names[side][index - side * self.metainfo['num_query']]
+        path = os.path.join(self.folders[side], name)
+        return {'img_path': path, 'sample_idx': int(index), 'gt_label': int(self.labels[index])}
+
+
+@DATASETS.register_module()
+class ReIDTrainSet(ImageFolder):
+    """Training images without labels: the bags of SYSU-30k, and identities elsewhere, are not read.
+
+    Args:
+        test_root: The folder of the test set, see :func:`find_layout`. If given, an identity on
+            both sides ends the run before it starts.
+        kwargs: Of :class:`ImageFolder`.
+    """
+
+    def __init__(self, *args, test_root: str | None = None, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        if test_root is not None:
+            layout = find_layout(test_root)
+            test = ReIDTestSet(str(layout.test), layout.query, layout.gallery)
+            check_disjoint(train_identities(self.names), set(test.metainfo['ids'].tolist()))
+
+
+def check_disjoint(train: set[int], test: set[int]) -> None:
+    """Refuse identities that are trained on and tested with."""
+    if both := sorted(train & test):
+        more = f' and {len(both) - 5} more' if len(both) > 5 else ''
+        raise UserError(
+            f'{len(both)} identities are in the training and in the test images '
+            f'({", ".join(map(str, both[:5]))}{more}): the result would mean nothing. Take them '
+            'out of one of the two.'
+        )
