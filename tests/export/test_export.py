@@ -20,8 +20,8 @@ from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.cli import main
 from ttl_mm.errors import UserError
+from ttl_mm.export import formats
 from ttl_mm.export.backbone import export
-from ttl_mm.zoo import formats
 
 
 @pytest.fixture(scope='module')

@@ -10,12 +10,12 @@ from mmengine.logging import HistoryBuffer
 from mmpretrain.models import ResNet
 
 from tests.checkpoint.test_load import below, other
+from ttl_mm.checkpoint.load import fetch_checkpoint as fetch
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.cli import main
 from ttl_mm.errors import UserError
 from ttl_mm.export.publish import publish
-from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.manifest import find_entry
 
 

@@ -112,7 +112,7 @@ def test_scheme_refuses_what_the_manifest_does_not_match(zoo, tmp_path):
 
 def test_scheme_never_runs_what_it_loads(zoo, tmp_path):
     """Even a file that matches the manifest is read without running anything in it."""
-    from tests.zoo.test_read import Runs
+    from tests.checkpoint.test_read import Runs
 
     _, file = zoo
     torch.save({'state_dict': {}, 'meta': Runs(tmp_path / 'ran')}, file)

@@ -5,11 +5,11 @@ import torch
 
 import ttl_mm
 from tests.helpers.paths import ROOT
+from ttl_mm.checkpoint.load import fetch_checkpoint as fetch
 from ttl_mm.cli import main
 from ttl_mm.datasets.digits import Digits
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.probe import measure_checkpoint as measure
-from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.manifest import find_entry
 
 NAME = 'ttl_r18_digits'

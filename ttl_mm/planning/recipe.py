@@ -56,4 +56,4 @@ def read_recipe(config: str | Path) -> Recipe:
 
 def default_recipe() -> Path:
     """The main recipe, in the checkout that this package runs from."""
-    return Path(__file__).parents[3] / 'configs' / 'ttl_r50_8xb104_200e.py'
+    return Path(__file__).parents[2] / 'configs' / 'ttl_r50_8xb104_200e.py'

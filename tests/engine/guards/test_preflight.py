@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.helpers.toy_model import ToyModel
 from tests.helpers.toy_run import (
     EPOCHS,
     ITERATIONS,
@@ -100,7 +101,7 @@ def test_k_larger_than_the_negatives(tmp_path, images, head):
 def test_a_checkpoint_that_does_not_fit(tmp_path, images):
     torch.save({'state_dict': {'backbone.other.weight': torch.ones(3)}}, tmp_path / 'other.pth')
     sentence = refusal(tmp_path, images, more=f"\nload_from = '{tmp_path / 'other.pth'}'\n")
-    assert '0 of the 1 tensors' in sentence
+    assert '0 of the 17 tensors of the model' in sentence
     assert 'backbone.other.weight' in sentence
 
 
@@ -117,11 +118,11 @@ def test_initial_weights_that_do_not_fit(tmp_path, images, prefix):
     torch.save({'state_dict': {'old.neck.weight': torch.ones(9, 9)}}, tmp_path / 'other.pth')
     init = f"dict(type='Pretrained', checkpoint='{tmp_path / 'other.pth'}'{prefix})"
     sentence = refusal(tmp_path, images, more=f'\nmodel.update(init_cfg={init})\n')
-    assert '0 of the 1 tensors' in sentence
+    assert '0 of the 17 tensors of the model' in sentence
 
 
 def test_initial_weights_that_fit(tmp_path, images):
-    state = {'old.neck.weight': torch.ones(6, 8), 'old.neck.bias': torch.ones(6)}
+    state = {f'old.{name}': value for name, value in ToyModel().state_dict().items()}
     torch.save({'state_dict': state}, tmp_path / 'other.pth')
     init = f"dict(type='Pretrained', checkpoint='{tmp_path / 'other.pth'}', prefix='old')"
     config = write_config(tmp_path / 'config.py', images, more=f'\nmodel.update(init_cfg={init})\n')
@@ -142,7 +143,7 @@ def test_the_work_dir_of_another_model(tmp_path, images):
     config = write_config(tmp_path / 'config.py', images)
     assert run(config, tmp_path / 'work') == [USER_ERROR]
     log = log_file(tmp_path / 'work').read_text()
-    assert 'belongs to another model than this config' in log
+    assert 'The config describes another model than the checkpoint' in log
     assert 'fc.weight' in log
 
 

@@ -13,7 +13,8 @@ from tests.evaluation.conftest import random_network
 from tests.helpers.folders import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.config import read_config
-from ttl_mm.engine import FrozenBackboneHook, Runner, launch
+from ttl_mm.engine import FrozenBackboneHook, Runner
+from ttl_mm.engine.runner import launch
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 

@@ -113,8 +113,8 @@ def test_equals_classifiers_on_an_own_forward_pass(probed):
     # 300 samples of 128 features are separable: where a fit stops on its way to infinity depends on
     # the last digits, so it gets the hook's features, which are those of the own pass
     hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
-    train, labels = hook.features(runner.model, 'train')
-    test, truth = hook.features(runner.model, 'test')
+    train, labels = hook.probe.features(runner.model, 'train')
+    test, truth = hook.probe.features(runner.model, 'test')
     np.testing.assert_allclose(train, train_x, atol=1e-5, rtol=1e-4)
     np.testing.assert_allclose(test, test_x, atol=1e-5, rtol=1e-4)
     right = linear_classify(train, labels, test) == truth
@@ -124,17 +124,17 @@ def test_equals_classifiers_on_an_own_forward_pass(probed):
 def test_max_train_spreads_over_the_dataset(probed, tmp_path):
     runner, _ = probed
     hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
-    hook.max_train = 100
-    found, labels = hook.features(runner.model, 'train')
+    hook.probe.max_train = 100
+    found, labels = hook.probe.features(runner.model, 'train')
     assert found.shape == (100, 128)
-    dataset = hook.datasets['train']
+    dataset = hook.probe.datasets['train']
     assert labels.tolist() == [dataset.get_data_info(i)['gt_label'] for i in range(0, 300, 3)]
     hook.max_train = None
 
 
 def measure_share(rank, hook, model, init, results):
     distributed.init_process_group('gloo', init_method=init, rank=rank, world_size=2)
-    results.put(hook.measure(model))
+    results.put(hook.probe.measure(model))
     distributed.destroy_process_group()
 
 
@@ -142,7 +142,7 @@ def test_processes_share_the_work_and_agree(probed, tmp_path):
     runner, _ = probed
     hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
     hook.max_train = 299  # an odd number: the shares differ in length
-    alone = hook.measure(runner.model)
+    alone = hook.probe.measure(runner.model)
     results = multiprocessing.get_context('fork').Queue()
     init = f'file://{tmp_path}/init'
     multiprocessing.start_processes(
@@ -161,9 +161,9 @@ def test_best_checkpoint_by_probe(tmp_path):
     assert saved['meta']['iter'] == 3 * (1 + int(np.argmax(scores[1:])))
 
 
-@pytest.mark.parametrize('setting', [{'interval': 0}, {'batch_size': 0}])
+@pytest.mark.parametrize('setting', [{'interval': 0}, {'batch_size': 0}, {'k': 3}])
 def test_impossible_settings_are_refused(setting):
     from ttl_mm.engine import ProbeHook
 
-    with pytest.raises(UserError, match='at least 1'):
+    with pytest.raises(UserError, match=next(iter(setting))):
         ProbeHook(train={}, test={}, **setting)

@@ -7,7 +7,8 @@ from mmengine.config import Config
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.helpers.toy_run import log_file, make_images, run, write_config
-from ttl_mm.engine.state import exit_codes, launch
+from ttl_mm.engine.runner import launch
+from ttl_mm.engine.state import exit_codes
 from ttl_mm.errors import UserError
 
 LOGGED = """

@@ -56,7 +56,7 @@ default_hooks = dict(
     gauges=dict(type='ttl_mm.GaugeHook'),
     probe=dict(
         type='ttl_mm.ProbeHook',
-        k=3,
+        neighbors=3,
         train=dict(images, pipeline=plain),
         test=dict(images, pipeline=plain),
     ),
