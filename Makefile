@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-DEMO_CONFIG := configs/ttl_smooth_r18_digits_1xb32_40e.py
+DEMO_CONFIG := configs/digits/ttl_ranks2-10_r18_digits_1xb32_40e.py
 DEMO_RUN := work_dirs/demo
 
 .PHONY: demo test lint light full faults clean

@@ -23,11 +23,11 @@ METHODS = (
 )  # fmt: skip
 VARIANTS = (
     'ttl_r50_8xb104_200e',
-    'ttl_smooth_r50_8xb104_200e',
-    'ttl_multicrop_r50_8xb104_200e',
-    'ttl_smooth_r50_8xb104_700e',
+    'imagenet/ttl_ranks2-10_r50_in1k_8xb104_200e',
+    'imagenet/ttl_multicrop_r50_in1k_8xb104_200e',
+    'imagenet/ttl_ranks2-10_r50_in1k_8xb104_700e',
 )
-NAME = re.compile(r'[a-z0-9_]+_r50_(?P<gpus>\d+)xb(?P<batch>\d+)_(?P<epochs>\d+)e')
+NAME = re.compile(r'[a-z0-9_]+_r50_in1k_(?P<gpus>\d+)xb(?P<batch>\d+)_(?P<epochs>\d+)e')
 BATCH = 11  # two iterations of make_images, and ten negatives
 PLAIN = [dict(type='ttl_mm.LoadImage'), dict(type='PackInputs')]
 
@@ -106,7 +106,7 @@ def train_whole_and_in_parts(config: Path, options: dict, folder: Path) -> Path:
 
 @pytest.mark.parametrize('method', METHODS)
 def test_small_recipe_trains_evaluates_and_resumes(method, images, tmp_path):
-    config = recipe(method, 'r18_cifar10mini')
+    config = recipe(method, 'r14_cifar10mini')
     whole = train_whole_and_in_parts(config, small(config, images), tmp_path)
     assert log_file(whole).read_text().count('probe/knn_top1: ') == 2  # at the start and the end
 

@@ -16,10 +16,13 @@ from ttl_mm.config import read_config
 from ttl_mm.datasets import RandomViews
 from ttl_mm.registry import HOOKS, MODELS, RUNNERS
 
-ROOT = ROOT / 'configs'
-RECIPES = {path.stem: path for path in sorted(ROOT.glob('*.py'))}
+RECIPES = {
+    path.stem: path
+    for path in sorted((ROOT / 'configs').rglob('ttl_*.py'))
+    if '_base_' not in path.parts
+}
 NAME = re.compile(
-    r'ttl(_[a-z]+\d*)?_r(?P<depth>18|50)(_[a-z]+\d*)?_(?P<gpus>\d+)xb(?P<batch>\d+)'
+    r'ttl(_[a-z]+[\d.-]*)?_r(?P<depth>18|50)(_[a-z]+\d+k?|_digits)?_(?P<gpus>\d+)xb(?P<batch>\d+)'
     r'(_accum(?P<accum>\d+))?_((?P<stop>\d+)of)?(?P<epochs>\d+)e'
 )
 ITERATIONS = 1540  # per epoch of ImageNet on 8 x 104
@@ -90,12 +93,12 @@ def test_no_two_recipes_are_the_same():
     ('name', 'settings'),
     [
         ('ttl_r50_8xb104_200e', dict(k=None, ranks=None, margin=-100.0)),
-        ('ttl_smooth_r50_8xb104_200e', dict(k=None, ranks=(2, 10), margin=-100.0)),
-        ('ttl_k1_r50_8xb104_20of200e', dict(k=1, ranks=None, margin=-100.0)),
-        ('ttl_k5_r50_8xb104_20of200e', dict(k=5, ranks=None, margin=-100.0)),
-        ('ttl_k52_r50_8xb104_20of200e', dict(k=52, ranks=None, margin=-100.0)),
-        ('ttl_margin03_r50_8xb104_20of200e', dict(k=None, ranks=None, margin=-0.3)),
-        ('ttl_margin12_r50_8xb104_20of200e', dict(k=None, ranks=None, margin=-1.2)),
+        ('ttl_ranks2-10_r50_in1k_8xb104_200e', dict(k=None, ranks=(2, 10), margin=-100.0)),
+        ('ttl_k1_r50_in1k_8xb104_20of200e', dict(k=1, ranks=None, margin=-100.0)),
+        ('ttl_k5_r50_in1k_8xb104_20of200e', dict(k=5, ranks=None, margin=-100.0)),
+        ('ttl_k52_r50_in1k_8xb104_20of200e', dict(k=52, ranks=None, margin=-100.0)),
+        ('ttl_margin-0.3_r50_in1k_8xb104_20of200e', dict(k=None, ranks=None, margin=-0.3)),
+        ('ttl_margin-1.2_r50_in1k_8xb104_20of200e', dict(k=None, ranks=None, margin=-1.2)),
     ],
 )
 def test_deputy_and_margin(name, settings):
@@ -179,7 +182,7 @@ def test_learning_rates_of_the_main_recipe():
 
 
 def test_views_of_the_multi_crop_recipe():
-    dataset = read('ttl_multicrop_r50_8xb104_200e').train_dataloader.dataset
+    dataset = read('ttl_multicrop_r50_in1k_8xb104_200e').train_dataloader.dataset
     settings = dataset.pipeline[0].copy()
     assert settings.pop('type') == 'ttl_mm.RandomViews'
     views = RandomViews(**settings).views
@@ -213,8 +216,8 @@ class Watch(Hook):
     ('name', 'width'),
     [
         ('ttl_r50_8xb104_200e', 64),
-        ('ttl_smooth_r50_8xb104_200e', 8),
-        ('ttl_multicrop_r50_8xb104_200e', 8),
+        ('ttl_ranks2-10_r50_in1k_8xb104_200e', 8),
+        ('ttl_multicrop_r50_in1k_8xb104_200e', 8),
     ],
 )
 def test_two_optimizer_steps(name, width, tmp_path):

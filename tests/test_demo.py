@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.paths import ROOT
 
-CONFIG = 'configs/ttl_smooth_r18_digits_1xb32_40e.py'
+CONFIG = 'configs/digits/ttl_ranks2-10_r18_digits_1xb32_40e.py'
 
 
 def run(*command):

@@ -38,15 +38,13 @@ def test_reader_of_the_format_finds_no_fault():
 
 def test_every_recipe_has_one_entry():
     """A recipe that this names belongs into the metafile of its folder."""
+    found = [*ROOT.glob('configs/**/metafile.yml'), *ROOT.glob('projects/*/metafile.yml')]
+    assert sorted(METAFILES) == sorted(str(path.relative_to(ROOT)) for path in found)
     for metafile in METAFILES:
         folder = (ROOT / metafile).parent
-        folder = folder if folder.name == 'configs' else folder / 'configs'
-        recipes = [path.relative_to(ROOT) for path in folder.rglob('*.py')]
-        recipes = sorted(str(path) for path in recipes if '_base_' not in path.parts)
+        folder = folder if metafile.startswith('configs') else folder / 'configs'
+        recipes = sorted(str(path.relative_to(ROOT)) for path in folder.glob('*.py'))
         assert sorted(m['Config'] for path, m in MODELS if path == metafile) == recipes
-    assert set(ROOT.glob('*/*metafile.yml')) | set(ROOT.glob('*/*/metafile.yml')) == {
-        ROOT / path for path in METAFILES
-    }
 
 
 @each_model

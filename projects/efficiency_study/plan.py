@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 OURS = 'projects/efficiency_study/configs/{}.py'
-BASELINE = 'configs/baselines/{}_r18_cifar10mini_1xb104_20e.py'
+BASELINE = 'configs/baselines/{}_r14_cifar10mini_1xb104_20e.py'
 
 
 def is_ours(config: str) -> bool:
@@ -107,7 +107,8 @@ class Plan:
 PLAN = Plan(
     methods={
         **{
-            name: OURS.format(name) for name in ('ttl_smooth', 'ttl_k5', 'ttl_median', 'ttl_direct')
+            name: OURS.format(name)
+            for name in ('ttl_ranks2-10', 'ttl_k5', 'ttl_median', 'ttl_direct')
         },
         **{
             name: BASELINE.format(name)
@@ -119,10 +120,10 @@ PLAN = Plan(
     epochs=10,
     seeds=(0, 1),
     ablations={
-        'k1': ('ttl_smooth', {'head.ranks': (1, 1)}),
-        'k10': ('ttl_smooth', {'head.ranks': (10, 10)}),
-        'margin-0.3': ('ttl_smooth', {'head.margin': -0.3}),
-        'margin-1.2': ('ttl_smooth', {'head.margin': -1.2}),
+        'k1': ('ttl_ranks2-10', {'head.ranks': (1, 1)}),
+        'k10': ('ttl_ranks2-10', {'head.ranks': (10, 10)}),
+        'margin-0.3': ('ttl_ranks2-10', {'head.margin': -0.3}),
+        'margin-1.2': ('ttl_ranks2-10', {'head.margin': -1.2}),
         'k52_ceiling0': ('ttl_median', {'head.deputy_ceiling': 0.0}),
         'direct_momentum0.9': ('ttl_direct', {'base_momentum': 0.9}),
         'direct_gamma2': ('ttl_direct', {'head.gamma': 2.0}),
@@ -135,6 +136,6 @@ PLAN = Plan(
         'simclr_temperature0.1': (0, 1, 2),
         'ttl_direct': (2,),
         'simclr': (2,),
-        'ttl_smooth': (2,),
+        'ttl_ranks2-10': (2,),
     },
 )

@@ -23,12 +23,12 @@ HERE = ROOT / 'projects' / 'efficiency_study'
 def plan(tmp_path_factory) -> Plan:
     images = str(toy_run.make_images(tmp_path_factory.mktemp('images')))
     return Plan(
-        methods={name: PLAN.methods[name] for name in ('ttl_smooth', 'simclr')},
+        methods={name: PLAN.methods[name] for name in ('ttl_ranks2-10', 'simclr')},
         rates=(0.01, 0.1),
         search_epochs=1,
         epochs=2,
         seeds=(0, 1),
-        ablations={'k1': ('ttl_smooth', {'head.ranks': (1, 1)})},
+        ablations={'k1': ('ttl_ranks2-10', {'head.ranks': (1, 1)})},
         finals={'simclr': (2,), 'k1': (1,)},
         options={
             'train_dataloader.batch_size': 11,
@@ -79,14 +79,14 @@ def test_only_what_is_missing_is_trained(done, plan, monkeypatch):
     trained = []
     monkeypatch.setattr(study, 'train', lambda job, *args: trained.append(job.name))
     study.run(replace(plan, seeds=(0, 1, 5)), *done)
-    assert trained == ['methods/ttl_smooth-seed5', 'methods/simclr-seed5']
+    assert trained == ['methods/ttl_ranks2-10-seed5', 'methods/simclr-seed5']
 
 
 def test_an_ablation_in_the_finals_changes_its_method_at_full_length(done, plan):
-    config = read_config(done[0] / 'methods/k1-seed1' / Path(plan.methods['ttl_smooth']).name)
+    config = read_config(done[0] / 'methods/k1-seed1' / Path(plan.methods['ttl_ranks2-10']).name)
     assert list(config.model.head.ranks) == [1, 1]
     assert config.train_cfg.max_epochs == plan.epochs
-    assert config.optim_wrapper.optimizer.lr == study.best_rates(plan, done[0])['ttl_smooth']
+    assert config.optim_wrapper.optimizer.lr == study.best_rates(plan, done[0])['ttl_ranks2-10']
 
 
 def test_the_learning_rate_of_the_best_search_run_is_used(done, plan):
@@ -121,7 +121,7 @@ def test_the_lead_is_the_difference_of_the_means(done, plan):
         lines = [json.loads(log.read_text().splitlines()[-1]) for log in logs]
         return mean(line['probe/knn_top1'] for line in lines)
 
-    ours = {'ttl_smooth': end('ttl_smooth', 0, 1), 'k1': end('k1', 1)}
+    ours = {'ttl_ranks2-10': end('ttl_ranks2-10', 0, 1), 'k1': end('k1', 1)}
     best = max(ours, key=ours.get)
     lead = ours[best] - end('simclr', 0, 1, 2)
     last = lead_table(plan, done[1]).splitlines()[-1]

@@ -37,7 +37,7 @@ def test_file_names_state_the_batch_and_the_schedule(path):
 
 @pytest.mark.parametrize('start', ['', '_imagenet'])
 def test_the_released_recipe(start):
-    cfg = read_config(FOLDER / f'ttl_smooth_r50_sysu30k_4xb196_accum8_10e{start}.py')
+    cfg = read_config(FOLDER / f'ttl_ranks2-10_r50_sysu30k_4xb196_accum8_10e{start}.py')
     assert cfg.optim_wrapper.accumulative_counts * cfg.auto_scale_lr.base_batch_size == 6272
     assert cfg.optim_wrapper.optimizer.lr == 4.8
     assert [s.end for s in cfg.param_scheduler] == [2, 10]
@@ -49,7 +49,7 @@ def test_the_released_recipe(start):
 
 
 def test_imagenet_start_takes_the_backbone_alone(tmp_path):
-    cfg = read_config(FOLDER / 'ttl_smooth_r50_sysu30k_4xb196_accum8_10e_imagenet.py').model
+    cfg = read_config(FOLDER / 'ttl_ranks2-10_r50_sysu30k_4xb196_accum8_10e_imagenet.py').model
     cfg.backbone.depth, cfg.neck.in_channels = 18, 512  # quicker
     init_default_scope('mmpretrain')
     with pytest.raises(UserError, match='checkpoint=None'):
@@ -84,8 +84,8 @@ def test_from_images_to_rank_1(tmp_path, monkeypatch):
         'train_dataloader.num_workers': 0,
         'train_dataloader.persistent_workers': False,
     }
-    train(str(FOLDER / 'ttl_smooth_r18_tiny_1xb16_8e.py'), 'work', cfg_options=options)
-    trained = Config.fromfile(FOLDER / 'ttl_smooth_r18_tiny_1xb16_8e.py').model.backbone
+    train(str(FOLDER / 'ttl_ranks2-10_r18_tiny_1xb16_8e.py'), 'work', cfg_options=options)
+    trained = Config.fromfile(FOLDER / 'ttl_ranks2-10_r18_tiny_1xb16_8e.py').model.backbone
     figures = evaluate(
         str(FOLDER / 'test_r50_256x128_sysu30k.py'),
         'work/epoch_1.pth',

@@ -46,7 +46,7 @@ def pipeline(name: str) -> list[dict]:
 
 def config(data: Path, list_file: Path, name: str, seed: int, epochs: int, work_dir: str) -> Config:
     # SimCLR: of all methods here it learns most in a few hundred steps, so a difference would show
-    cfg = Config.fromfile(CONFIGS / 'baselines/simclr_r18_cifar10mini_1xb104_20e.py')
+    cfg = Config.fromfile(CONFIGS / 'baselines/simclr_r14_cifar10mini_1xb104_20e.py')
     cfg.train_dataloader.dataset.update(
         data_root=str(data), list_file=str(list_file), with_label=False, pipeline=pipeline(name)
     )

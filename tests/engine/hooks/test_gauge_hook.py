@@ -19,7 +19,7 @@ from ttl_mm.gauges import (
     feature_std,
 )
 
-(DIGITS,) = (ROOT / 'configs').glob('*_digits_*.py')
+(DIGITS,) = (ROOT / 'configs' / 'digits').glob('ttl_*.py')
 HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
 WHERE = {'epoch', 'iter', 'threads'}
 COLLAPSE = {'gauge/std', 'gauge/effective_rank'}

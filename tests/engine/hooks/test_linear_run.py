@@ -133,7 +133,9 @@ def test_moving_statistics_are_noticed():
         hook.after_train_epoch(run)
 
 
-@pytest.mark.parametrize('name', ['semi_r50_4xb64_20e_1pct.py', 'semi_r50_4xb64_20e_10pct.py'])
+@pytest.mark.parametrize(
+    'name', ['semi_r50_in1k_4xb64_20e_1pct.py', 'semi_r50_in1k_4xb64_20e_10pct.py']
+)
 def test_semi_supervised_recipes_train_on_a_folder(tmp_path, checkpoint, name):
     make_folder(tmp_path / 'train', count=20)
     make_folder(tmp_path / 'val', count=2)

@@ -16,7 +16,7 @@ from ttl_mm.engine import Runner
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation import linear_classify
 
-(DIGITS,) = (ROOT / 'configs').glob('ttl_smooth_r18_digits_*.py')
+(DIGITS,) = (ROOT / 'configs' / 'digits').glob('ttl_*.py')
 PACK = [{'type': 'PackInputs'}]
 
 

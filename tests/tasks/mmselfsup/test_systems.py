@@ -62,7 +62,7 @@ def test_small_recipe_trains_evaluates_and_resumes(system, images, tmp_path):
         'default_hooks.probe.train.data_root': images,
         'default_hooks.probe.test.data_root': images,
     }
-    whole, parts, config = tmp_path / 'whole', tmp_path / 'parts', recipe(system, 'r18_cifar10mini')
+    whole, parts, config = tmp_path / 'whole', tmp_path / 'parts', recipe(system, 'r14_cifar10mini')
     assert run(config, whole, cfg_options=options) == [0]
     stop = options | {'+custom_hooks': [dict(type='SignalHook', at=3)]}  # mid-epoch
     assert run(config, parts, cfg_options=stop) == [PREEMPTED]
@@ -102,7 +102,7 @@ def test_a_memory_bank_of_another_length(images, tmp_path):
     options = small('npid', images)
     del options['model.memory_bank.length']
     work = tmp_path / 'run'
-    assert run(recipe('npid', 'r18_cifar10mini'), work, cfg_options=options) == [USER_ERROR]
+    assert run(recipe('npid', 'r14_cifar10mini'), work, cfg_options=options) == [USER_ERROR]
     found = log_file(work).read_text().splitlines()[-1]
     assert 'has 10000 rows and the training data 22 images: set model.memory_bank.length' in found
 
@@ -112,5 +112,5 @@ def test_clusters_of_an_epoch_need_epochs(images, tmp_path):
     del options['train_cfg.max_epochs']
     options['train_cfg'] = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=2)
     work = tmp_path / 'run'
-    assert run(recipe('deepcluster', 'r18_cifar10mini'), work, cfg_options=options) == [USER_ERROR]
+    assert run(recipe('deepcluster', 'r14_cifar10mini'), work, cfg_options=options) == [USER_ERROR]
     assert 'interval=1 counts epochs' in log_file(work).read_text().splitlines()[-1]

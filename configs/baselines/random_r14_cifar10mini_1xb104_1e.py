@@ -1,0 +1,6 @@
+# A learning rate of zero: the probe measures the network as it is drawn, and once more after an
+# epoch in which only the statistics of BatchNorm were taken.
+_base_ = 'simclr_r14_cifar10mini_1xb104_20e.py'
+
+optim_wrapper = dict(optimizer=dict(lr=0.0, weight_decay=0.0))
+train_cfg = dict(max_epochs=1)

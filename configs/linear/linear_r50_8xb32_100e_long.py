@@ -1,5 +1,0 @@
-# The released learning rate for long pre-training (700 epochs and more).
-_base_ = 'linear_r50_8xb32_100e.py'
-
-optim_wrapper = dict(optimizer=dict(lr=0.04))
-default_hooks = dict(result=dict(protocol='linear, 100 epochs, SGD 0.04, batch 256'))

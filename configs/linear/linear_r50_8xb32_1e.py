@@ -1,6 +1,0 @@
-# The paper's ablations: one epoch of linear training. The schedule stays that of 100 epochs, so the
-# epoch is the first tenth of the warm-up: the learning rate climbs from 1.5e-5 to 0.015.
-_base_ = 'linear_r50_8xb32_100e.py'
-
-train_cfg = dict(max_epochs=1)
-default_hooks = dict(result=dict(protocol='linear, 1 epoch of warm-up to SGD 0.015, batch 256'))

@@ -1,6 +1,0 @@
-# Ablation of the margin, C = -1.2 as printed. The released code measures -2·cos: if the paper's
-# table does too, the same row is C = -0.6 here (docs/method.md).
-_base_ = 'ttl_r50_8xb104_200e.py'
-
-model = dict(head=dict(margin=-1.2))
-train_cfg = dict(max_epochs=20)  # the first of 200: learning rate and momentum are not annealed
