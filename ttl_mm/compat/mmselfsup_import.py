@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from mmengine.registry import Registry
 
+from ttl_mm.compat.mmengine_private import mark_as_imported
 from ttl_mm.errors import UserError
 
 PACKAGES = ('mmcls', 'mmselfsup')
@@ -37,7 +38,7 @@ def import_mmselfsup() -> None:
             import_module(part)
     for registry in vars(import_module('mmselfsup.registry')).values():
         if isinstance(registry, Registry) and registry.scope == 'mmselfsup':
-            registry._imported = True  # or it would look for mmselfsup.engine.runner, never shipped
+            mark_as_imported(registry)  # one location, mmselfsup.engine.runner, was never shipped
 
 
 @contextmanager

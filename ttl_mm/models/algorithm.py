@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from mmpretrain.models.selfsup import BaseSelfSupervisor
 from torch import Tensor
 
+from ttl_mm.compat.torch_private import foreach_lerp_
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 
@@ -112,7 +113,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
     @torch.no_grad()
     def update_target(self, momentum: float) -> None:
         """θ_target <- m·θ_target + (1 - m)·θ_online, parameters only."""
-        torch._foreach_lerp_(*self.parameter_pairs(), 1 - momentum)
+        foreach_lerp_(*self.parameter_pairs(), 1 - momentum)
 
     @torch.no_grad()
     def sync_target(self) -> None:

@@ -2,12 +2,13 @@
 
 from mmengine.model import BaseAveragedModel
 
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.compat.mmengine_private import accumulative_counts
+from ttl_mm.engine.state.model import unwrap_model
 
 
 def check(runner) -> None:
     """Warn if the run is shorter than one accumulated step; mend mmpretrain's target networks."""
-    counts = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
+    counts = accumulative_counts(runner.optim_wrapper)
     if counts == 1:
         return
     iterations = runner.train_loop.max_iters
@@ -16,7 +17,7 @@ def check(runner) -> None:
             f'accumulative_counts={counts} is more than the {iterations} iterations of this run: '
             'the optimizer will step once, at the end. Lower it or train longer.'
         )
-    for name, module in bare(runner.model).named_modules():
+    for name, module in unwrap_model(runner.model).named_modules():
         # BYOL and MoCo of mmpretrain update in every forward pass, which would be `counts` times
         # for one step of the optimizer
         if isinstance(module, BaseAveragedModel) and module.interval == 1:

@@ -5,7 +5,7 @@ from mmengine.hooks import Hook
 
 from ttl_mm.engine.state.control_group import gather
 from ttl_mm.engine.state.exit_codes import TrainingStopped
-from ttl_mm.engine.state.train_state import settings
+from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.errors import UserError
 from ttl_mm.registry import HOOKS
 
@@ -59,9 +59,9 @@ class BadImagesHook(Hook):
         if not news:
             return
         runner.message_hub.update_info('bad_images', len(self.found))
-        run = settings(runner)
-        drawn = (runner.iter + 1) * run['batch size per rank'] * run['world size']
-        met = min(run['images'], drawn)
+        run = RunSettings.of(runner)
+        drawn = (runner.iter + 1) * run.batch_size
+        met = min(run.images, drawn)
         if len(self.found) > max(TOLERATED, self.max_share * met):
             raise TrainingStopped(
                 f'{len(self.found)} of {met} images cannot be read, more than '

@@ -6,7 +6,7 @@ from mmengine.hooks import Hook
 from torch import Tensor
 
 from ttl_mm.engine.state.exit_codes import TrainingStopped
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 from ttl_mm.gauges.collapse import effective_rank, feature_std
 from ttl_mm.registry import HOOKS
@@ -47,7 +47,7 @@ class CollapseHook(Hook):
         self.alarms = state['alarms']
 
     def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
-        neck = getattr(bare(runner.model), 'neck', None)
+        neck = getattr(unwrap_model(runner.model), 'neck', None)
         self._tap = None
         if neck is not None and self.every_n_train_iters(runner, self.interval):
             self._tap = neck.register_forward_hook(self._hear)

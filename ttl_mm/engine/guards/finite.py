@@ -7,8 +7,9 @@ from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
 from torch import Tensor
 
+from ttl_mm.compat.torch_private import foreach_norm
 from ttl_mm.engine.state.exit_codes import TrainingStopped
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.registry import HOOKS
 
 
@@ -46,7 +47,7 @@ class FiniteHook(Hook):
         ]
         self._buffers: list[Tensor] = []
         if self.max_skips:
-            self._buffers = list(bare(runner.model).buffers())
+            self._buffers = list(unwrap_model(runner.model).buffers())
             self._good = [buffer.clone() for buffer in self._buffers]
 
     def after_train(self, runner) -> None:
@@ -89,4 +90,4 @@ def all_finite(tensors: list[Tensor]) -> bool:
     """Whether every value is finite: one pass over the data, one wait for the device."""
     if not tensors:
         return True
-    return bool(torch.stack(torch._foreach_norm(tensors)).sum().isfinite())
+    return bool(torch.stack(foreach_norm(tensors)).sum().isfinite())

@@ -1,12 +1,12 @@
 """A memory bank has a row for every image (NPID and ODC of mmselfsup)."""
 
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 
 
 def check(runner) -> None:
     """Refuse a bank of another length than the data, which would end in an index out of range."""
-    bank = getattr(getattr(bare(runner.model), 'memory_bank', None), 'feature_bank', None)
+    bank = getattr(getattr(unwrap_model(runner.model), 'memory_bank', None), 'feature_bank', None)
     images = len(runner.train_dataloader.dataset)
     if bank is not None and len(bank) != images:
         raise UserError(

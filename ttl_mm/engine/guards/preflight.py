@@ -4,8 +4,9 @@ from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmpretrain.models import BaseSelfSupervisor
 
+from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards import accumulation, data_size, memory_bank, negatives, pretrained
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.registry import HOOKS
 
 
@@ -16,9 +17,9 @@ class PreflightHook(Hook):
     priority = 'VERY_HIGH'
 
     def before_run(self, runner) -> None:
-        if not hasattr(runner._train_loop, 'dataloader'):
+        if built_train_loop(runner) is None:
             return  # a test run, whose loop is None or still a config
-        if isinstance(bare(runner.model), BaseSelfSupervisor):
+        if isinstance(unwrap_model(runner.model), BaseSelfSupervisor):
             data_size.check_last_batch(runner.train_dataloader, get_world_size())
         accumulation.check(runner)
         negatives.check(runner)

@@ -7,12 +7,12 @@ from torch import nn
 
 from ttl_mm.checkpoint.coverage import check_coverage
 from ttl_mm.checkpoint.load import tensors_of
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 
 
 def check(runner) -> None:
     """Compare every ``init_cfg=dict(type='Pretrained', ...)`` with the file it names."""
-    for name, module, init in wanted(bare(runner.model)):
+    for name, module, init in wanted(unwrap_model(runner.model)):
         checkpoint = CheckpointLoader.load_checkpoint(init['checkpoint'], 'cpu')
         prefix = init.get('prefix', '').rstrip('.')
         prefix += '.' if prefix else ''

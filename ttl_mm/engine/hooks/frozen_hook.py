@@ -4,7 +4,7 @@ from mmengine.hooks import Hook
 
 from ttl_mm.checkpoint.coverage import count_equal
 from ttl_mm.checkpoint.load import load_backbone_state
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 from ttl_mm.registry import HOOKS
 
@@ -21,7 +21,7 @@ class FrozenBackboneHook(Hook):
 
     def before_train(self, runner) -> None:
         """Remember the backbone."""
-        backbone = bare(runner.model).backbone
+        backbone = unwrap_model(runner.model).backbone
         trained = [name for name, weight in backbone.named_parameters() if weight.requires_grad]
         if trained:
             raise UserError(
@@ -45,7 +45,7 @@ class FrozenBackboneHook(Hook):
 
     def after_train_epoch(self, runner) -> None:
         """Compare with the start, bit by bit."""
-        now = bare(runner.model).backbone.state_dict()
+        now = unwrap_model(runner.model).backbone.state_dict()
         changed = [name for name, value in self.start.items() if not value.equal(now[name])]
         if changed:
             raise UserError(

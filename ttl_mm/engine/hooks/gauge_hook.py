@@ -5,9 +5,9 @@ from functools import partial
 import torch
 from mmengine.dist import all_gather, all_gather_object, get_rank, is_main_process
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from torch import Tensor
 
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import pooled
 from ttl_mm.gauges.clustering import RankExplorer, class_divergence
@@ -55,7 +55,7 @@ class GaugeHook(Hook):
 
     def before_train(self, runner) -> None:
         """Find the network below a distributed wrapper."""
-        self.model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        self.model = unwrap_model(runner.model)
         self._taps: list = []
         self._clear()
 

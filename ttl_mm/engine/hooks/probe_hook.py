@@ -5,8 +5,8 @@ from typing import Any
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
-from ttl_mm.engine.state.train_state import bare
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.probe import Probe
 from ttl_mm.registry import HOOKS
@@ -70,7 +70,7 @@ class ProbeHook(Hook):
     def _measure(self, runner, step: int, linear: bool) -> None:
         rng = get_rng_state()
         try:
-            scores = self.probe.measure(bare(runner.model), linear)
+            scores = self.probe.measure(unwrap_model(runner.model), linear)
         finally:
             set_rng_state(rng)
         if step:  # for CheckpointHook(save_best=...), which never saves a start

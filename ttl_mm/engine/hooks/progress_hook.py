@@ -2,7 +2,7 @@
 
 from mmengine.hooks import Hook
 
-from ttl_mm.engine.state.train_state import settings
+from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.registry import HOOKS
 
 
@@ -13,8 +13,7 @@ class ProgressHook(Hook):
     priority = 'NORMAL'  # registered after the timer, before the logger
 
     def before_train(self, runner) -> None:
-        run = settings(runner)
-        self._images = run['batch size per rank'] * run['world size']
+        self._images = RunSettings.of(runner).batch_size
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         scalars = runner.message_hub.log_scalars

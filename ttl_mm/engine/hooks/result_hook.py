@@ -6,7 +6,7 @@ from pathlib import Path
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.evaluation.features import data_identity, versions, weights_hash
 from ttl_mm.registry import HOOKS
 
@@ -58,7 +58,7 @@ class ResultHook(Hook):
             'last': self.last,
             'best': self.best,
             'epochs': runner.max_epochs,
-            'backbone_sha256': weights_hash(bare(runner.model).backbone),
+            'backbone_sha256': weights_hash(unwrap_model(runner.model).backbone),
             'train': self._identity(runner.train_dataloader),
             'val': self._identity(runner.val_dataloader),
             'versions': versions(),

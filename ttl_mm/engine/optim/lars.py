@@ -7,6 +7,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ttl_mm.compat.torch_private import (
+    foreach_add,
+    foreach_add_,
+    foreach_mul_,
+    foreach_norm,
+    foreach_sub_,
+)
 from ttl_mm.errors import UserError
 from ttl_mm.registry import OPTIMIZERS
 
@@ -24,8 +31,8 @@ _SETTINGS = (
 
 def trust_ratios(params: list[Tensor], grads: list[Tensor], eta: float, decay: float, eps: float):
     """η·|w| / (|g| + decay·|w| + ε) of every tensor, (T,); 1 where a norm is zero."""
-    w = torch.stack(torch._foreach_norm(params))
-    g = torch.stack(torch._foreach_norm(grads))
+    w = torch.stack(foreach_norm(params))
+    g = torch.stack(foreach_norm(grads))
     ratio = eta * w / (g + decay * w + eps)
     return torch.where((w > 0) & (g > 0), ratio, 1.0)
 
@@ -110,19 +117,19 @@ class LARS(Optimizer):
         self, params, lr, momentum, weight_decay, dampening, eta, nesterov, eps, lars_exclude
     ) -> None:
         grads = [p.grad for p in params]
-        updates = torch._foreach_add(grads, params, alpha=weight_decay)
+        updates = foreach_add(grads, params, alpha=weight_decay)
         if lars_exclude:
-            torch._foreach_mul_(updates, lr)
+            foreach_mul_(updates, lr)
         else:
             rates = lr * trust_ratios(params, grads, eta, weight_decay, eps)
-            torch._foreach_mul_(updates, rates.unbind())
+            foreach_mul_(updates, rates.unbind())
         if momentum:
             buffers = self._momentum(params, updates, momentum, dampening)
             if nesterov:
-                torch._foreach_add_(updates, buffers, alpha=momentum)
+                foreach_add_(updates, buffers, alpha=momentum)
             else:
                 updates = buffers
-        torch._foreach_sub_(params, updates)
+        foreach_sub_(params, updates)
 
     def _momentum(self, params, updates, momentum, dampening) -> list[Tensor]:
         """The momentum buffers after taking ``updates``, made from them at the first step."""
@@ -134,6 +141,6 @@ class LARS(Optimizer):
             else:
                 self.state[p]['momentum_buffer'] = update.clone()
         if old:
-            torch._foreach_mul_(old, momentum)
-            torch._foreach_add_(old, old_updates, alpha=1 - dampening)
+            foreach_mul_(old, momentum)
+            foreach_add_(old, old_updates, alpha=1 - dampening)
         return [self.state[p]['momentum_buffer'] for p in params]

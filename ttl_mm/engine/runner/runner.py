@@ -19,8 +19,10 @@ from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, sealed_files
 from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.state.control_group import from_first, make_control_group
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.resume_check import differences, in_epochs_of_now
-from ttl_mm.engine.state.train_state import bare, restore, settings
+from ttl_mm.engine.state.run_settings import RunSettings
+from ttl_mm.engine.state.train_state import restore
 from ttl_mm.errors import UserError
 from ttl_mm.registry import RUNNERS
 
@@ -178,7 +180,7 @@ class Runner(mmengine.runner.Runner):
         """Start from the weights of another run; an error where too few of them fit."""
         checkpoint = CheckpointLoader.load_checkpoint(filename, 'cpu')
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
-        state, model = tensors_of(checkpoint), bare(self.model)
+        state, model = tensors_of(checkpoint), unwrap_model(self.model)
         self.logger.info(check_coverage(model, state, filename))
         load_state(model, state, filename, min_coverage=ENOUGH)
         return checkpoint
@@ -189,21 +191,23 @@ class Runner(mmengine.runner.Runner):
         self._checkpoint = None
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
         load_state(
-            bare(self.model),
+            unwrap_model(self.model),
             checkpoint['state_dict'],
             filename,
             remedy='The config describes another model than the checkpoint: choose another '
             '--work-dir, or start from its weights with load_from.',
         )
         restore(self, checkpoint)
-        own, now = checkpoint['ttl_mm'], settings(self)
+        own, now = checkpoint['ttl_mm'], RunSettings.of(self)
         for difference in differences(own, now, self.cfg):
             self.logger.warning(difference)
         rank, world_size = get_dist_info()
         rng = own['ranks'][rank]['rng'] if world_size == len(own['ranks']) else None
         epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
         if self.train_loop.counts_epochs:
-            iteration = in_epochs_of_now(epoch, iteration, own['settings'], now)
+            before = RunSettings.from_saved(own['settings'])
+            lengths = before.iterations_per_epoch, now.iterations_per_epoch
+            iteration = in_epochs_of_now(epoch, iteration, *lengths)
         self.train_loop.resume_at(epoch, iteration, own['validated'], rng)
         if own['ranks'][0]['gradients']:
             self.logger.addFilter(_says_not_lost)

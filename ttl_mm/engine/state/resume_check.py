@@ -4,17 +4,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.train_state import config_text
 
 _COMPARED = ('model', 'train_dataloader', 'optim_wrapper', 'param_scheduler', 'train_cfg')
 
 
-def differences(saved: Mapping[str, Any], now: Mapping[str, int], cfg) -> list[str]:
+def differences(saved: Mapping[str, Any], now: RunSettings, cfg) -> list[str]:
     """One sentence for every setting that changed; empty if the run will be the same."""
-    before = saved['settings']
-    changed = [
-        f'{name} {before[name]} -> {value}' for name, value in now.items() if before[name] != value
-    ]
+    changed = RunSettings.from_saved(saved['settings']).changes(now)
     sentences = []
     if changed:
         sentences.append(
@@ -45,9 +43,6 @@ def _edits(old: Any, new: Any, key: str) -> Iterator[tuple[str, Any, Any]]:
         yield key, old, new
 
 
-def in_epochs_of_now(
-    epoch: int, iteration: int, before: Mapping[str, int], now: Mapping[str, int]
-) -> int:
-    """The iteration at the same share of an epoch, where epochs have another length now."""
-    old, new = before['iterations per epoch'], now['iterations per epoch']
+def in_epochs_of_now(epoch: int, iteration: int, old: int, new: int) -> int:
+    """The iteration at the same share of an epoch, where epochs had ``old`` and have ``new``."""
     return epoch * new + (iteration - epoch * old) * new // old

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from mmengine.dist import get_dist_info
 from mmengine.logging import HistoryBuffer, MessageHub
-from mmengine.model import is_model_wrapper
 from torch import nn
 
 from ttl_mm.checkpoint.plain_types import only_plain, plain
 from ttl_mm.engine.state.control_group import gather_to_first
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state
+from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.version import __version__
 
 HISTORY = 10_000  # entries kept of every logged value: enough for any smoothing window
@@ -29,7 +31,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
     Returns:
         A dict of plain values and tensors on rank 0, None elsewhere.
     """
-    model = bare(runner.model)
+    model = unwrap_model(runner.model)
     ranks = gather_to_first(_rank_state(model))
     if ranks is None:
         return None
@@ -49,7 +51,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
         'ttl_mm': {
             'ranks': ranks,
             'hooks': {name: plain(hook.state_dict()) for name, hook in _with_state(runner)},
-            'settings': settings(runner),
+            'settings': asdict(RunSettings.of(runner)),
             'config': config_text(runner.cfg),
             'validated': getattr(runner.train_loop, 'validated', -1),
         },
@@ -70,25 +72,7 @@ def restore(runner, state: Mapping[str, Any]) -> None:
             hook.load_state_dict(own['hooks'][name])
     rank, world_size = get_dist_info()
     if world_size == len(own['ranks']):
-        _load_rank_state(bare(runner.model), own['ranks'][rank])
-
-
-def bare(model: nn.Module) -> nn.Module:
-    """The model inside a distributed wrapper."""
-    return model.module if is_model_wrapper(model) else model
-
-
-def settings(runner) -> dict[str, int]:
-    """The numbers that a resumed run must share with the first one to be the same run."""
-    loader = runner.train_dataloader
-    return {
-        'world size': get_dist_info()[1],
-        'batch size per rank': loader.batch_sampler.batch_size or 0,
-        'images': len(loader.dataset),
-        'iterations per epoch': len(loader),
-        'accumulative_counts': getattr(runner.optim_wrapper, '_accumulative_counts', 1),
-        'seed': runner.seed,
-    }
+        _load_rank_state(unwrap_model(runner.model), own['ranks'][rank])
 
 
 def config_text(cfg) -> str:

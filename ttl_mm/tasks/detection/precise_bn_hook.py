@@ -7,11 +7,11 @@ from itertools import islice
 import torch
 from mmengine.dist import all_reduce
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.datasets.train_samples import Batch
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.registry import HOOKS
 
 
@@ -39,7 +39,7 @@ class PreciseBNHook(Hook):
         """Act once, after the last iteration of the run."""
         if runner.iter + 1 != runner.max_iters:
             return
-        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        model = unwrap_model(runner.model)
         runner.logger.info(f'Precise BN: statistics of {self.iterations} training batches')
         with runner.optim_wrapper.optim_context(model):
             measure_bn(model, islice(_endless(runner.train_dataloader), self.iterations))
@@ -51,7 +51,7 @@ def measure_bn(model: nn.Module, batches: Iterable) -> None:
 
     Layers in evaluation mode (frozen ones) keep theirs. In a distributed run the ranks average.
     """
-    layers = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.training]
+    layers = [m for m in model.modules() if isinstance(m, BatchNorm) and m.training]
     layers = [m for m in layers if m.track_running_stats]
     with _cumulative(layers):
         for batch in batches:
@@ -62,7 +62,7 @@ def measure_bn(model: nn.Module, batches: Iterable) -> None:
 
 
 @contextmanager
-def _cumulative(layers: list[_BatchNorm]) -> Iterator[None]:
+def _cumulative(layers: list[BatchNorm]) -> Iterator[None]:
     """Let the layers average from scratch with equal weights, which is momentum None in torch."""
     kept = [(layer, layer.momentum, layer.num_batches_tracked.clone()) for layer in layers]
     for layer in layers:

@@ -10,8 +10,9 @@ from mmengine.structures import InstanceData
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
+from ttl_mm.compat.mmengine_private import initialize_again
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
-from ttl_mm.engine.state.train_state import bare
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import evaluating, images_of
 from ttl_mm.registry import DATASETS, HOOKS
@@ -104,7 +105,7 @@ class ClusterHook(Hook):
 
     def cluster(self, runner) -> None:
         """Label all images, and let the model start from the new labels; collective."""
-        model = bare(runner.model)
+        model = unwrap_model(runner.model)
         device = next(model.parameters()).device
         seed = runner.seed + runner.epoch
         features = self.features(model)
@@ -117,8 +118,7 @@ class ClusterHook(Hook):
         runner.logger.info(f'{self.k} clusters of {sizes.min()} to {sizes.max()} images')
 
         torch.manual_seed(seed)  # the same head on every rank; the caller restores the generators
-        model.head._is_init = False
-        model.head.init_weights()
+        initialize_again(model.head)
         if self.reweight:
             weight = sizes.clamp(min=1).to(device).rsqrt()
             model.loss_weight.copy_(weight / weight.sum())

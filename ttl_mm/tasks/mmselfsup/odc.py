@@ -9,7 +9,7 @@ from mmengine.dist import all_gather, broadcast
 from mmengine.model import BaseModule
 from torch import Tensor
 
-from ttl_mm.engine.state.train_state import bare
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 from ttl_mm.registry import HOOKS, MODELS
 from ttl_mm.tasks.mmselfsup.kmeans import kmeans, means
@@ -124,7 +124,7 @@ class ODCHook(mmselfsup.engine.hooks.ODCHook):
 
     def before_train(self, runner) -> None:
         if runner.iter > 0:  # the loss forgets its weights on resume, the model does not
-            model = bare(runner.model)
+            model = unwrap_model(runner.model)
             model.head.loss.class_weight = model.loss_weight
 
     def after_train_iter(self, runner, *args, **kwargs) -> None:
@@ -139,7 +139,7 @@ class _Wrapped:
 
     def __init__(self, runner) -> None:
         self._runner = runner
-        self.model = SimpleNamespace(module=bare(runner.model))
+        self.model = SimpleNamespace(module=unwrap_model(runner.model))
 
     def __getattr__(self, name: str):
         return getattr(self._runner, name)

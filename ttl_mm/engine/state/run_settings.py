@@ -1,0 +1,52 @@
+"""The numbers that a resumed run must share with the first one to be the same run."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from mmengine.dist import get_world_size
+
+from ttl_mm.compat.mmengine_private import accumulative_counts
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How many images, in which batches, on how many ranks."""
+
+    world_size: int
+    batch_size_per_rank: int
+    images: int
+    iterations_per_epoch: int
+    accumulative_counts: int
+    seed: int
+
+    @classmethod
+    def of(cls, runner) -> 'RunSettings':
+        """Of a runner whose training loop is built."""
+        loader = runner.train_dataloader
+        return cls(
+            world_size=get_world_size(),
+            batch_size_per_rank=loader.batch_sampler.batch_size or 0,
+            images=len(loader.dataset),
+            iterations_per_epoch=len(loader),
+            accumulative_counts=accumulative_counts(runner.optim_wrapper),
+            seed=runner.seed,
+        )
+
+    @classmethod
+    def from_saved(cls, saved: Mapping[str, int]) -> 'RunSettings':
+        """Of a checkpoint; older ones spell the names with spaces."""
+        return cls(**{name.replace(' ', '_'): value for name, value in saved.items()})
+
+    def changes(self, now: 'RunSettings') -> list[str]:
+        """'world size 2 -> 1' for every number that is another one now."""
+        before, after = asdict(self), asdict(now)
+        return [
+            f'{name.replace("_", " ")} {before[name]} -> {after[name]}'
+            for name in before
+            if before[name] != after[name]
+        ]
+
+    @property
+    def batch_size(self) -> int:
+        """Images of one iteration on all ranks."""
+        return self.batch_size_per_rank * self.world_size
