@@ -1,0 +1,78 @@
+import logging
+
+import torch
+from mmengine.logging import MMLogger
+from mmengine.model import BaseModule
+from mmengine.optim import OptimWrapper
+from mmengine.registry import Registry
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, IterBasedTrainLoop, Runner
+from torch import nn
+from torch.utils.data import DataLoader
+
+from ttl_mm.compat import mmengine_private as private
+
+
+def make_optim_wrapper(counts: int) -> OptimWrapper:
+    weight = nn.Parameter(torch.ones(1))
+    return OptimWrapper(torch.optim.SGD([weight], lr=0.1), accumulative_counts=counts)
+
+
+def test_accumulative_counts():
+    assert private.accumulative_counts(make_optim_wrapper(3)) == 3
+    assert private.accumulative_counts(object()) == 1
+
+
+class Loop(BaseLoop):
+    def run(self): ...
+
+
+def test_built_train_loop(tmp_path):
+    runner = Runner(
+        nn.Linear(1, 1),
+        str(tmp_path),
+        train_dataloader={},
+        train_cfg={'by_epoch': True},
+        optim_wrapper={'optimizer': {'type': 'SGD', 'lr': 0.1}},
+    )
+    assert private.built_train_loop(runner) is None
+    runner._train_loop = Loop(runner, DataLoader([0]))
+    assert private.built_train_loop(runner) is runner.train_loop
+
+
+def test_marked_registry_imports_no_location():
+    registry = Registry('part', scope='nowhere', locations=['ttl_mm.no_such_module'])
+    private.mark_as_imported(registry)
+    assert registry.get('Missing') is None
+
+
+def test_initialize_again_draws_other_weights():
+    module = BaseModule(init_cfg={'type': 'Normal', 'layer': 'Linear', 'std': 1.0})
+    module.inner = nn.Linear(2, 2)
+    module.init_weights()
+    before = module.inner.weight.clone()
+    private.initialize_again(module)
+    assert not module.inner.weight.equal(before)
+
+
+def test_only_the_warning_of_lost_gradients_is_silenced(caplog):
+    """Fails when mmengine words it differently: then change GRADIENTS_LOST."""
+    logger = MMLogger.get_instance('lost_gradients')
+    logger.addHandler(caplog.handler)
+    MMLogger.get_instance('lost_gradients').setLevel(logging.INFO)
+    make_optim_wrapper(3).initialize_count_status(nn.Linear(1, 1), 1, 9)
+    assert private.GRADIENTS_LOST in caplog.text
+    caplog.clear()
+    with private.without_warning_of_lost_gradients():
+        make_optim_wrapper(3).initialize_count_status(nn.BatchNorm1d(1), 1, 9)
+    assert private.GRADIENTS_LOST not in caplog.text
+    assert 'BatchNorm' in caplog.text
+    logger.removeHandler(caplog.handler)
+
+
+def test_names_that_our_loops_and_runner_inherit():
+    for kind in (EpochBasedTrainLoop, IterBasedTrainLoop):
+        used = kind.__init__.__code__.co_names
+        assert {'_epoch', '_iter', '_max_epochs', '_max_iters'} <= set(used)
+        assert callable(kind._decide_current_val_interval)
+    used = set(Runner.__init__.__code__.co_names)
+    assert {'_train_loop', '_load_from', '_resume', '_has_loaded', '_train_dataloader'} <= used
