@@ -14,7 +14,7 @@ full:  ## the full environment: compiled mmcv ops, mmdet, test tools
 demo: light  ## pre-train on real digits and write a report
 	@rm -rf $(DEMO_RUN)
 	@$(BIN)/python tools/train.py $(DEMO_CONFIG) --work-dir $(DEMO_RUN)
-	@$(BIN)/ttl report $(DEMO_RUN) --neighbours --out $(DEMO_RUN)/report \
+	@$(BIN)/ttl report $(DEMO_RUN) --neighbors --out $(DEMO_RUN)/report \
 	  --title 'Digits, learnt without labels'
 
 test: full lint  ## everything CI checks

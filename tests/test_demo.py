@@ -39,9 +39,9 @@ def test_training_without_labels_beats_the_untrained_network_by_15_points(work_d
 
 def test_report_shows_the_bar_to_beat_and_prints_its_path_last(work_dir, tmp_path):
     page = Path(
-        run('-m', 'ttl_mm', 'report', work_dir, '--neighbours', '--out', tmp_path).split('\n')[-2]
+        run('-m', 'ttl_mm', 'report', work_dir, '--neighbors', '--out', tmp_path).split('\n')[-2]
     )
     text = page.read_text()
     assert 'raw pixels' in text
     assert 'untrained' in text
-    assert (tmp_path / 'neighbours.png').stat().st_size > 10_000
+    assert (tmp_path / 'neighbors.png').stat().st_size > 10_000

@@ -14,7 +14,7 @@ from ttl_mm.gauges import analyze_features
 from ttl_mm.registry import MODELS
 
 (DIGITS,) = (ROOT / 'configs').glob('*_digits_*.py')
-BATCH = ['--batch', '10', '--batches', '20', '--size', '16']
+BATCH = ['--batch-size', '10', '--batches', '20', '--size', '16']
 
 
 @pytest.fixture(scope='module')

@@ -43,7 +43,7 @@ def folder(tmp_path):
 
 def test_a_planned_config_trains_two_steps_on_a_folder(folder, tmp_path, capsys):
     out = tmp_path / 'plan' / 'mine.py'
-    arguments = ['--data', str(folder), '--labelled', '--epochs', '1', '--out', str(out)]
+    arguments = ['--data', str(folder), '--labeled', '--epochs', '1', '--out', str(out)]
     assert main(['plan', *arguments, '--k', '5']) == 0
     assert str(out) in capsys.readouterr().out
     config = Config.fromfile(out)
@@ -98,7 +98,7 @@ def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys
 
 def test_memory_limits_the_batch_by_the_recipes_own_network(tmp_path, capsys):
     (digits,) = CONFIGS.glob('*_digits_*.py')
-    facts = ['--images', '1200', '--classes', '10', '--recipe', str(digits)]
+    facts = ['--images', '1200', '--classes', '10', '--config', str(digits)]
     assert main(['plan', *facts, '--memory', '0.80', '--out', str(tmp_path / 'plan.py')]) == 0
     (fits,) = re.findall(r'^(\d+) images fit into 0.8 GB', capsys.readouterr().out, re.MULTILINE)
     assert Config.fromfile(tmp_path / 'plan.py').train_dataloader.batch_size == int(fits) < 32
@@ -109,7 +109,7 @@ def test_memory_limits_the_batch_by_the_recipes_own_network(tmp_path, capsys):
     [
         ([], 'number of images is missing'),
         (['--images', '100'], 'number of classes is missing'),
-        (['--images', '100', '--classes', '5', '--recipe', 'nowhere.py'], 'nowhere.py does not'),
+        (['--images', '100', '--classes', '5', '--config', 'nowhere.py'], 'nowhere.py does not'),
     ],
 )
 def test_missing_facts_are_asked_for(arguments, message, tmp_path, capsys):

@@ -116,7 +116,7 @@ def test_names_of_runs_cannot_break_the_page(tmp_path):
 
 def test_extra_sections_come_first(two_runs, tmp_path):
     figure = Figure()
-    extra = Section('My neighbours', 'Hello.', pictures=[Picture('mine', figure, 'A picture.')])
+    extra = Section('My neighbors', 'Hello.', pictures=[Picture('mine', figure, 'A picture.')])
     page = Page(write_report(two_runs, tmp_path / 'out', extra_sections=[extra], with_paper=False))
     assert page.text.index('Hello.') < page.text.index('state')
     assert (tmp_path / 'out' / 'mine.png').exists()

@@ -25,7 +25,7 @@ from ttl_mm.report.clustering_figures import (
     rank_figure,
     sweep_figure,
 )
-from ttl_mm.report.figures import COLOURS, canvas
+from ttl_mm.report.figures import COLORS, canvas
 
 FIGURES = Path(__file__).resolve().parents[2] / 'docs' / 'figures'
 DEPUTIES = {
@@ -59,7 +59,7 @@ def descent_figure():
     reached = [descend(k) for k in ranks]
     print('effective rank of 64 free vectors:', {k: round(r, 1) for k, r in zip(ranks, reached)})
     with canvas() as (figure, axes):
-        axes.plot(ranks, reached, 'o-', color=COLOURS[0], markersize=4.5)
+        axes.plot(ranks, reached, 'o-', color=COLORS[0], markersize=4.5)
         axes.axhline(16, color='#8a97a3', linestyle=':', linewidth=1.2)
         axes.annotate('all 16 dimensions', (32, 16), ha='right', va='bottom', fontsize=8)
         axes.set_ylim(0, 18)

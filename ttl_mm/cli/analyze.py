@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from ttl_mm.cli._options import add_out, add_renamed, add_shared
+
 HELP = 'measure under- and over-clustering of checkpoints, and suggest k'
 
 
@@ -13,22 +15,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FEATURES_OR_CHECKPOINT',
         help='feature files of `ttl eval`, or checkpoints (with --data)',
     )
-    parser.add_argument('--data', metavar='DIR', help='images in one sub-folder per class')
-    parser.add_argument('--batch', type=int, default=104, help='images per GPU (default: 104)')
+    add_shared(parser, '--data', help='images in one sub-folder per class')
+    add_shared(
+        parser,
+        '--batch-size',
+        default=104,
+        help='images of the batches whose negatives are ranked (default: 104)',
+    )
+    add_renamed(parser, '--batch', '--batch-size')
     parser.add_argument(
         '--ranks',
         nargs='+',
         metavar='K|LO..HI',
-        help='deputies to judge (default: 1 5 2..10 and m/2)',
+        help='deputies to measure: a rank or a window (default: 1, 5, 2..10 and m/2)',
     )
-    parser.add_argument('--head', action='store_true', help='rank what the head ranks')
-    parser.add_argument('--config', help='config of the model; needed with --head')
-    parser.add_argument('--size', type=int, help='of the square input (default: 224, or 32)')
-    parser.add_argument('--batches', type=int, default=500, help='batches drawn (default: 500)')
     parser.add_argument(
-        '--risk', type=float, default=1e-3, help='bound for the suggested k (default: 0.001)'
+        '--head',
+        action='store_true',
+        help='measure the vectors that the loss compares (predictions and target projections) '
+        'instead of the features of the backbone',
     )
-    parser.add_argument('--out', default='analysis', help='folder of the page (default: analysis)')
+    add_shared(parser, '--config', help='config of the model; needed with --head')
+    add_shared(parser, '--size')
+    parser.add_argument(
+        '--batches', type=int, default=500, metavar='N', help='batches drawn (default: 500)'
+    )
+    add_shared(parser, '--risk')
+    add_out(parser, 'DIR', 'the page, its figures and analysis.json', 'analysis')
 
 
 def run(args: argparse.Namespace) -> None:
@@ -46,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         analyses[name] = analysis = analyze_features(
             found.features,
             found.labels,
-            args.batch,
+            args.batch_size,
             ranks,
             args.batches,
             args.risk,

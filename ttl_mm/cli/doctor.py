@@ -1,10 +1,12 @@
-"""``ttl doctor``: is this installation able to run, and if not, what mends it?"""
+"""``ttl doctor``: can this installation run, and if not, what has to be changed?"""
+
+from ttl_mm.cli._options import add_shared
 
 HELP = 'check the installation; exits 1 if something is broken'
 
 
 def add_arguments(parser):
-    parser.add_argument('--data', default='.', help='folder whose disk space is checked')
+    add_shared(parser, '--data', default='.', help='check the disk space of this folder (default: .)')
 
 
 def run(args) -> int:

@@ -1,5 +1,7 @@
 """``ttl export``: a backbone for another tool, checked to compute the same there."""
 
+from ttl_mm.cli._options import add_out
+
 HELP = 'write a backbone for mmpretrain, mmdet, torchvision, timm, detectron2, safetensors or ONNX'
 FORMATS = ('mmpretrain', 'mmdet', 'torchvision', 'timm', 'detectron2', 'safetensors', 'onnx')
 
@@ -8,8 +10,8 @@ def add_arguments(parser):
     parser.add_argument('checkpoint', help='a file in any known layout, or ttl_mm://NAME')
     parser.add_argument('--to', required=True, choices=FORMATS, metavar='FORMAT',
                         help=', '.join(FORMATS))  # fmt: skip
-    parser.add_argument('--out', help='the file to write; next to the checkpoint by default')
-    parser.add_argument('--prefix', help='take this part, for instance target_backbone.')
+    add_out(parser, 'FILE', 'the backbone', 'next to the checkpoint, named after the format')
+    parser.add_argument('--prefix', help='take the tensors below this name, such as target_backbone.')
 
 
 def run(args) -> int:

@@ -1,5 +1,7 @@
 """``ttl import``: a backbone from another tool, for ours."""
 
+from ttl_mm.cli._options import add_out
+
 HELP = "take the backbone out of another tool's checkpoint"
 
 
@@ -9,8 +11,10 @@ def add_arguments(parser):
         help="the authors' files, MoCo, OpenSelfSup, mmselfsup, mmpretrain, mmdet, torchvision, "
         'timm, detectron2 (.pkl), .safetensors, .onnx',
     )
-    parser.add_argument('--out', help='the file to write (.pth or .safetensors)')
-    parser.add_argument('--prefix', help='take this part, if it is not the online backbone')
+    add_out(parser, 'FILE', 'the backbone, .pth or .safetensors', 'next to the checkpoint')
+    parser.add_argument(
+        '--prefix', help='take the tensors below this name (default: the online backbone)'
+    )
 
 
 def run(args) -> int:

@@ -4,38 +4,39 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ttl_mm.cli._options import add_out, add_renamed, add_shared
 from ttl_mm.errors import UserError
 
 HELP = 'propose batch, accumulation, learning rate, schedule and k, and write a config'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--images', type=int, help='number of images; counted with --data')
-    parser.add_argument('--classes', type=int, help='estimate of the number of classes')
-    parser.add_argument('--data', metavar='DIR', help='folder of images, nested at will')
+    parser.add_argument('--images', type=int, metavar='N', help='number of images, without --data')
+    parser.add_argument('--classes', type=int, metavar='N', help='estimate of the classes')
+    add_shared(parser, '--data', help='images to count and train on, in folders of any depth')
     parser.add_argument(
-        '--labelled', action='store_true', help='first-level folders of --data are classes'
+        '--labeled', action='store_true', help='the first-level folders of --data are classes'
     )
+    add_renamed(parser, '--labelled', '--labeled')
     parser.add_argument('--gpus', type=int, default=1, help='GPUs, or CPU processes (default: 1)')
     parser.add_argument('--memory', type=float, metavar='GB', help='memory of one GPU')
     parser.add_argument('--epochs', type=int, help="length of the run (default: the recipe's)")
-    parser.add_argument('--recipe', help='config to adapt (default: the main recipe)')
+    add_shared(parser, '--config', help='recipe to adapt (default: the main one)')
+    add_renamed(parser, '--recipe', '--config')
     parser.add_argument(
-        '--k', type=int, help='rank of the deputy (default: smallest safe one, at most 10)'
+        '--k',
+        type=int,
+        metavar='RANK',
+        help='rank of the deputy (default: the smallest safe one, at most 10)',
     )
-    parser.add_argument(
-        '--risk',
-        type=float,
-        default=1e-3,
-        help='bound on the chance of a false deputy (default: 0.001)',
-    )
-    parser.add_argument('--out', default='planned.py', help='config to write (default: planned.py)')
+    add_shared(parser, '--risk')
+    add_out(parser, 'FILE', 'the config', 'planned.py')
 
 
 def run(args: argparse.Namespace) -> None:
     from ttl_mm import planning
 
-    recipe_path = args.recipe or planning.default_recipe()
+    recipe_path = args.config or planning.default_recipe()
     recipe = planning.read_recipe(recipe_path)
     images, classes, shares = _count(args)
     largest = None
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         recipe_path,
         args.out,
         data_root=args.data,
-        with_label=args.labelled,
+        with_label=args.labeled,
         origin=f'Planned by ttl plan from {Path(recipe_path).name}.',
     )
     if largest is not None:
@@ -80,14 +81,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:
-    """Images, classes and, from labelled folders, the shares of the classes."""
+    """Images, classes and, from labeled folders, the shares of the classes."""
     images, classes, shares = args.images, args.classes, None
     if args.data is not None:
         from ttl_mm.datasets.image_folder import ImageFolder
 
-        folder = ImageFolder(args.data, with_label=args.labelled)
+        folder = ImageFolder(args.data, with_label=args.labeled)
         images = images or len(folder)
-        if args.labelled and classes is None:
+        if args.labeled and classes is None:
             classes = len(folder.metainfo['classes'])
             counts = [0] * classes
             for label in folder.labels.tolist():
@@ -97,7 +98,7 @@ def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:
         raise UserError('the number of images is missing: give --images or --data.')
     if classes is None:
         raise UserError(
-            'the number of classes is missing: give an estimate with --classes, or --labelled if '
+            'the number of classes is missing: give an estimate with --classes, or --labeled if '
             'the folders of --data are classes.'
         )
     return images, classes, shares

@@ -3,19 +3,23 @@
 import argparse
 from pathlib import Path
 
+from ttl_mm.cli._options import add_out, add_renamed
+
 HELP = 'write a learning-efficiency report from the logs of one or several runs'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('runs', nargs='+', metavar='RUN', help='work dir of a run')
-    parser.add_argument('--out', default='report', help='folder of the page (default: report)')
+    add_out(parser, 'DIR', 'the page and its figures', 'report')
     parser.add_argument('--title', help='heading of the page')
     parser.add_argument('--target', type=float, help='accuracy in %% for the time-to-target table')
     parser.add_argument(
-        '--neighbours',
+        '--neighbors',
         action='store_true',
-        help="show nearest neighbours for the first run's newest checkpoint; runs its config",
+        help='show nearest neighbors under the newest checkpoint of the first run, whose config is '
+        'executed for it',
     )
+    add_renamed(parser, '--neighbours', '--neighbors')
     parser.add_argument(
         '--no-paper', action='store_true', help="leave out the paper's published results"
     )
@@ -25,10 +29,10 @@ def run(args: argparse.Namespace) -> None:
     from ttl_mm.report import write_report
 
     extra = []
-    if args.neighbours:
-        from ttl_mm.report.neighbors import neighbours_section
+    if args.neighbors:
+        from ttl_mm.report.neighbors import neighbors_section
 
-        extra = [neighbours_section(args.runs[0])]
+        extra = [neighbors_section(args.runs[0])]
     page = write_report(
         args.runs,
         args.out,

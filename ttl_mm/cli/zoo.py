@@ -1,16 +1,24 @@
 """``ttl zoo``: list, fetch, verify and make published checkpoints."""
 
+from ttl_mm.cli._options import add_out, add_renamed, add_shared
+
 HELP = 'list, fetch, verify and make published checkpoints'
 
 
 def add_arguments(parser):
-    parser.add_argument('--manifest', help='another manifest.json than the one that ships')
-    parser.add_argument('--cache', help='another cache folder (default: $TTL_ZOO_CACHE)')
+    parser.add_argument('--manifest', metavar='FILE', help='use this manifest.json instead of ours')
+    parser.add_argument('--cache', metavar='DIR', help='cache folder (default: $TTL_ZOO_CACHE)')
     actions = parser.add_subparsers(dest='action', required=True, metavar='ACTION')
     actions.add_parser('list', help='names, sizes, what each file is for, results')
     get = actions.add_parser('get', help='fetch files, check them and print their paths')
     get.add_argument('names', nargs='+', metavar='NAME')
-    get.add_argument('--timeout', type=float, default=30.0, help='seconds without news')
+    get.add_argument(
+        '--timeout',
+        type=float,
+        default=30.0,
+        metavar='SECONDS',
+        help='give up when nothing arrives for so long (default: 30)',
+    )
     get.add_argument(
         '--allow-unhashed',
         action='store_true',
@@ -18,19 +26,20 @@ def add_arguments(parser):
     )
     measure = actions.add_parser('measure', help='measure an entry again, as its recipe does')
     measure.add_argument('name', metavar='NAME')
-    measure.add_argument('--config', help="default: the entry's own, in a clone of the repository")
+    add_shared(measure, '--config', help="recipe (default: the entry's own, in a checkout)")
     publish = actions.add_parser('publish', help='make a file for the zoo out of a checkpoint')
-    publish.add_argument('checkpoint')
-    publish.add_argument('--name', required=True)
-    publish.add_argument('--out', default='.', metavar='FOLDER')
+    publish.add_argument('checkpoint', metavar='CHECKPOINT')
+    publish.add_argument('--name', required=True, help='its name in the zoo')
+    add_out(publish, 'DIR', 'the file and its manifest entry', '.')
     publish.add_argument('--kind', default='backbone', choices=('backbone', 'networks'))
     publish.add_argument('--half', action='store_true', help='store float16')
-    publish.add_argument('--safetensors', action='store_true', help='instead of .pth')
+    publish.add_argument('--safetensors', action='store_true', help='write .safetensors instead of .pth')
     publish.add_argument('--about', default='', help='one line: what was trained on what')
-    publish.add_argument('--licence', default='Apache-2.0')
-    publish.add_argument('--config', help='path of the config in the repository')
+    publish.add_argument('--license', default='Apache-2.0', help='default: Apache-2.0')
+    add_renamed(publish, '--licence', '--license')
+    add_shared(publish, '--config', help='path of its config in the repository')
     verify = actions.add_parser('verify', help='check the cache; exits 1 if a file is damaged')
-    verify.add_argument('names', nargs='*', metavar='NAME', help='default: all that are there')
+    verify.add_argument('names', nargs='*', metavar='NAME', help='default: all')
 
 
 def run(args) -> int:
@@ -117,7 +126,7 @@ def _publish(args) -> int:
         half=args.half,
         suffix='.safetensors' if args.safetensors else '.pth',
         about=args.about,
-        licence=args.licence,
+        licence=args.license,
         config=args.config,
     )
     print(f'{path}  ({entry["size"]} bytes, sha256 {entry["sha256"]})')

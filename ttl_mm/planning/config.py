@@ -75,7 +75,7 @@ def write_config(
             base=Path(os.path.relpath(Path(recipe).resolve(), out.parent.resolve())).as_posix(),
             dataset=dataset,
             k=plan.k,
-            base_momentum=ours.base_momentum,
+            base_momentum=ours.target_momentum,
             batch=ours.batch,
             accumulation=ours.accumulation,
             lr=ours.lr,

@@ -11,20 +11,20 @@ import torch
 from torch import Tensor, nn
 
 GIB = 2**30
-#: what CUDA, cuDNN workspaces and fragmentation take on top; calibrated on the two released
+#: what CUDA, cuDNN workspaces and fragmentation add; calibrated on the two released
 #: configurations (104 images in 12 GB, 196 in 24 GB)
 OVERHEAD = 1.12
 CONTEXT_BYTES = 0.7 * GIB
 
 
 class MemoryUse(NamedTuple):
-    """Bytes of a training step: whatever the batch, and per image."""
+    """Bytes that a training step needs: independent of the batch, and for each of its images."""
 
     fixed: float
     per_image: float
 
     def largest_batch(self, gib: float, multiple: int = 8) -> int:
-        """Most images that fit into ``gib``, a multiple of ``multiple`` if there are as many."""
+        """Most images that fit into ``gib``; from ``multiple`` on, rounded down to a multiple."""
         room = gib * GIB / OVERHEAD - CONTEXT_BYTES - self.fixed
         images = max(0, int(room // self.per_image))
         return images - images % multiple if images >= multiple else images
@@ -51,7 +51,7 @@ def measure_memory(model: nn.Module, views: list[Tensor], half: bool) -> MemoryU
 
 
 def measure_recipe(config: str | Path) -> MemoryUse:
-    """Memory of a recipe's network on views as large as its pipeline makes them."""
+    """Memory of a recipe's network on views of the size that its pipeline makes."""
     import ttl_mm.registry  # noqa: F401  isort: skip
     from mmengine.config import Config
     from mmengine.dataset import Compose
@@ -69,9 +69,9 @@ def measure_recipe(config: str | Path) -> MemoryUse:
     image = rng.integers(256, size=(256, 256, 3), dtype=np.uint8)
     views = Compose(steps)({'img': image, 'rng': rng})['inputs']
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
-    model.online_sizes = model.target_sizes = None  # the largest are those of the views
+    model.online_sizes = model.target_sizes = None  # the views themselves are the largest size
     batch = [view.expand(3, *view.shape).float() for view in views]
-    with quiet():  # the head would complain about so small a batch
+    with quiet():  # the head would warn about so small a batch
         return measure_memory(model, batch, half=cfg.optim_wrapper.type == 'AmpOptimWrapper')
 
 
@@ -87,7 +87,7 @@ def quiet() -> Iterator[None]:
 
 
 def kept_for_backward(model: nn.Module, views: list[Tensor], half: bool) -> int:
-    """Bytes that autograd keeps beside the weights and the images, each storage once."""
+    """Bytes that autograd keeps for the backward pass, without the weights and the images."""
     present = [*model.state_dict().values(), *views]
     own = {tensor.untyped_storage().data_ptr() for tensor in present}
     kept: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """From data and hardware to a schedule, and what it has in common with the paper's."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ttl_mm.errors import UserError
@@ -9,18 +9,19 @@ from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
 from ttl_mm.gauges.poles import fewest_poles
 from ttl_mm.planning.recipe import PAPER, PAPER_IMAGES, Recipe
 
-#: a run that takes fewer steps than this gets a smaller accumulation (the paper takes 61,600)
+#: accumulation is lowered where a run would otherwise take fewer optimizer steps than this
 FEW_STEPS = 10_000
 #: ranks beyond the released window 2..10 lost more than they gained (docs/clustering.md)
 LARGEST_K = 10
 #: at the start the target averages the online network over at most this share of a run
 TARGET_SHARE = 0.01
+LOWEST_MOMENTUM = 0.9
 
 
 class Plan(NamedTuple):
-    """A schedule for so many images, with the deputy's rank.
+    """A schedule for a number of images, with the rank of the deputy.
 
-    ``shares`` are those of the classes among the images, where known; else they count as equal.
+    ``shares`` are the fractions of the images that belong to each class; equal where None.
     """
 
     recipe: Recipe
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
 
     @property
     def false_deputy(self) -> float:
-        """Chance that the deputy of an anchor is a false negative, under perfect features."""
+        """Chance that the deputy of an anchor is a false negative, if the features are perfect."""
         return overclustering_risk(self.negatives, self.k, self.shares or 1 / self.classes)
 
     @property
@@ -50,6 +51,10 @@ class Plan(NamedTuple):
         return self.iterations_per_epoch * self.recipe.epochs // self.recipe.accumulation
 
 
+#: the released schedule; its k is half of the batch, the paper's median
+PAPER_PLAN = Plan(PAPER, PAPER_IMAGES, classes=1000, k=PAPER.batch // 2, risk=1e-3)
+
+
 class Equivalence(NamedTuple):
     """One quantity in the paper and in a plan."""
 
@@ -61,7 +66,7 @@ class Equivalence(NamedTuple):
 
 
 class RankChoice(NamedTuple):
-    """What speaks for and against one rank."""
+    """Both sides of one rank: the chance of a false deputy, and the poles that satisfy the loss."""
 
     k: int
     risk: float
@@ -83,7 +88,7 @@ def make_plan(
 
     The batch of a device stays the recipe's where it fits, since it sets the number of negatives.
     Accumulation makes up for missing devices, unless the run would have too few steps; the learning
-    rate follows the images per step in proportion. The target follows faster in a short run.
+    rate is proportional to the images per step. The target follows faster in a short run.
 
     Args:
         images: Number of training images.
@@ -94,43 +99,62 @@ def make_plan(
         epochs: Length of the run; the recipe's by default.
         k: Rank of the deputy; the smallest safe one up to 10 by default.
         risk: Bound on the chance that the deputy of an anchor is a false negative.
-        shares: Of the classes among the images; equal by default.
+        shares: Fractions of the images that belong to each class; equal by default.
+
+    Example:
+        >>> make_plan(images=100_000, classes=100, devices=2).k
+        6
     """
     for name, value in (('images', images), ('classes', classes), ('gpus', devices)):
         if value < 1:
             raise UserError(f'{name} = {value}: at least 1 is needed.')
-    if largest_batch is not None and largest_batch < 2:
+    batch = _batch_of_a_device(recipe, images, devices, largest_batch)
+    adapted = _adapt(recipe, images, devices, batch, epochs or recipe.epochs)
+    if k is None:
+        safe = smallest_safe_k(batch - 1, shares or 1 / classes, risk)
+        k = min(safe, LARGEST_K, batch // 2)
+    elif not 1 <= k <= batch - 1:
+        raise UserError(f'k = {k}: a batch of {batch} has ranks 1..{batch - 1}.')
+    return Plan(adapted, images, classes, k, risk, tuple(shares) if shares else None)
+
+
+def _batch_of_a_device(recipe: Recipe, images: int, devices: int, largest: int | None) -> int:
+    """The recipe's batch, or less where memory or data do not suffice."""
+    if largest is not None and largest < 2:
         raise UserError(
-            f'{largest_batch} images fit into the memory of a device, and a triplet needs 2: use '
+            f'the memory of a device holds {largest} images, and a triplet needs 2: use '
             'smaller images or a smaller network.'
         )
-    batch = min(recipe.batch, largest_batch or recipe.batch, images // devices)
+    batch = min(recipe.batch, largest or recipe.batch, images // devices)
     if batch < 2:
         raise UserError(
             f'{images} images on {devices} devices are fewer than 2 for each: use fewer devices.'
         )
-    epochs = epochs or recipe.epochs
+    return batch
+
+
+def _adapt(recipe: Recipe, images: int, devices: int, batch: int, epochs: int) -> Recipe:
+    """The recipe with accumulation, learning rate, warm-up and momentum for this batch."""
     per_iteration = devices * batch
-    wanted = recipe.images_per_step / per_iteration
-    affordable = images // per_iteration * epochs / FEW_STEPS
+    iterations = images // per_iteration * epochs
+    wanted, affordable = recipe.images_per_step / per_iteration, iterations / FEW_STEPS
     accumulation = max(1, min(round(wanted), int(affordable)))
-    shrink = per_iteration * accumulation / recipe.images_per_step
-    steps = max(1, images // per_iteration * epochs // accumulation)
-    fast_target = max(0.9, 1 - 1 / (TARGET_SHARE * steps))
-    adapted = recipe._replace(
+    steps = max(1, iterations // accumulation)
+    fast_target = max(LOWEST_MOMENTUM, 1 - 1 / (TARGET_SHARE * steps))
+    return recipe._replace(
         devices=devices,
         batch=batch,
         accumulation=accumulation,
-        lr=float(f'{recipe.lr * shrink:.4g}'),
+        lr=_rounded(recipe.lr * per_iteration * accumulation / recipe.images_per_step, 4),
         epochs=epochs,
         warmup_epochs=max(1, round(recipe.warmup_epochs * epochs / recipe.epochs)),
-        base_momentum=min(recipe.base_momentum, float(f'{fast_target:.3g}')),
+        target_momentum=min(recipe.target_momentum, _rounded(fast_target, 3)),
     )
-    if k is None:
-        k = min(smallest_safe_k(batch - 1, shares or 1 / classes, risk), LARGEST_K, batch // 2)
-    elif not 1 <= k <= batch - 1:
-        raise UserError(f'k = {k}: a batch of {batch} has ranks 1..{batch - 1}.')
-    return Plan(adapted, images, classes, k, risk, tuple(shares) if shares else None)
+
+
+def _rounded(value: float, digits: int) -> float:
+    """``value`` to so many significant digits, as a config shows it."""
+    return float(f'{value:.{digits}g}')
 
 
 def rank_choices(plan: Plan) -> list[RankChoice]:
@@ -144,95 +168,84 @@ def rank_choices(plan: Plan) -> list[RankChoice]:
     ]
 
 
+def _images_per_statistic(plan: Plan) -> int:
+    """Images behind one mean and variance of BatchNorm, which is synchronized over devices."""
+    return plan.recipe.batch * plan.recipe.devices
+
+
+#: quantity, how it is computed and printed, and what follows where a plan differs from the paper
+_QUANTITIES: tuple[tuple[str, Callable[[Plan], float], str, str], ...] = (
+    ('negatives per anchor', lambda p: p.negatives, ',', 'k was chosen for this number'),
+    ('images per BN statistic', _images_per_statistic, ',', '{noise} batch statistics'),
+    (
+        'images per optimizer step',
+        lambda p: p.recipe.images_per_step,
+        ',',
+        'the learning rate was scaled in proportion',
+    ),
+    (
+        'learning rate',
+        lambda p: p.recipe.lr,
+        '.4g',
+        'a rule of thumb under LARS; tensors that LARS skips feel it most',
+    ),
+    ('optimizer steps', lambda p: p.steps, ',', 'compare curves by images seen, not by steps'),
+    ('epochs', lambda p: p.recipe.epochs, ',', 'compare accuracies at equal epochs only'),
+    (
+        'momentum of the target',
+        lambda p: p.recipe.target_momentum,
+        '.3g',
+        'at {paper.recipe.target_momentum:g} the target would lag behind in so short a run',
+    ),
+    (
+        'k as a share of the negatives',
+        lambda p: p.k / p.negatives,
+        '.3f',
+        'rank {plan.k} of {plan.negatives}; the paper takes the median, which allows two poles',
+    ),
+    ('chance of a false deputy', lambda p: p.false_deputy, '.1e', 'if the features are perfect'),
+)
+
+
 def equivalences(plan: Plan) -> list[Equivalence]:
     """The plan beside the paper, quantity by quantity."""
-    ours, m = plan.recipe, plan.negatives
-    paper = Plan(PAPER, PAPER_IMAGES, 1000, 52, plan.risk)
-
-    def row(quantity: str, value, form: str, consequence: str) -> Equivalence:
-        theirs, here = value(paper), value(plan)
-        holds = math.isclose(theirs, here, rel_tol=0.01)
-        return Equivalence(
-            quantity, format(theirs, form), format(here, form), holds, '' if holds else consequence
-        )
-
-    return [
-        row(
-            'negatives per anchor',
-            lambda p: p.negatives,
-            ',',
-            'the same k is another quantile; k was chosen anew',
-        ),
-        row(
-            'images per BN statistic',
-            lambda p: p.recipe.batch * p.recipe.devices,
-            ',',
-            'noisier batch statistics' if ours.batch * ours.devices < 832 else 'smoother ones',
-        ),
-        row(
-            'images per optimizer step',
-            lambda p: p.recipe.images_per_step,
-            ',',
-            'the learning rate was scaled in proportion',
-        ),
-        row(
-            'learning rate',
-            lambda p: p.recipe.lr,
-            '.4g',
-            'a rule of thumb under LARS: tensors that LARS skips feel it most',
-        ),
-        row(
-            'optimizer steps',
-            lambda p: p.steps,
-            ',',
-            'curves compare by images seen, not by steps',
-        ),
-        row('epochs', lambda p: p.recipe.epochs, ',', 'accuracy compares at equal epochs only'),
-        row(
-            'momentum of the target',
-            lambda p: p.recipe.base_momentum,
-            '.3g',
-            'a target at 0.99 would lag behind in so short a run',
-        ),
-        row(
-            'k as a share of the negatives',
-            lambda p: p.k / p.negatives,
-            '.3f',
-            f'rank {plan.k} of {m}; the paper takes the median, which two poles can satisfy',
-        ),
-        row(
-            'chance of a false deputy',
-            lambda p: p.false_deputy,
-            '.1e',
-            'under perfect features',
-        ),
-    ]
+    fewer = _images_per_statistic(plan) < _images_per_statistic(PAPER_PLAN)
+    facts = {'plan': plan, 'paper': PAPER_PLAN, 'noise': 'noisier' if fewer else 'smoother'}
+    rows = []
+    for name, value, form, consequence in _QUANTITIES:
+        theirs, ours = value(PAPER_PLAN), value(plan)
+        holds = math.isclose(theirs, ours, rel_tol=0.01)
+        told = '' if holds else consequence.format(**facts)
+        rows.append(Equivalence(name, format(theirs, form), format(ours, form), holds, told))
+    return rows
 
 
 def cautions(plan: Plan) -> list[str]:
     """What a user should know before days of computing."""
-    said = []
+    cautions = []
     m, k = plan.negatives, plan.k
     risk = plan.false_deputy
     if risk > plan.risk:
-        said.append(
+        cautions.append(
             f'Rank {k} is a false negative with a chance of {risk:.2g}, above {plan.risk:g}: '
-            f'{plan.classes} classes are few among {m} negatives. A larger rank would be safer and '
-            'loses dimensions; docs/clustering.md shows both.'
+            f'{plan.classes} classes are few among {m} negatives. A larger rank is safer but costs '
+            'dimensions; docs/clustering.md shows both.'
         )
     poles = fewest_poles(m, k, plan.risk)
     if poles < plan.classes / 2:
-        said.append(
+        cautions.append(
             f'Rank {k} of {m} can be satisfied by {poles} poles, fewer than half of '
             f'{plan.classes} classes: watch gauge/effective_rank for under-clustering.'
         )
     if plan.steps < FEW_STEPS:
-        said.append(
-            f'{plan.steps:,} optimizer steps are few: the paper takes 61,600. More epochs help.'
+        cautions.append(
+            f'{plan.steps:,} optimizer steps are few: the paper takes {PAPER_PLAN.steps:,}. More '
+            'epochs help.'
         )
     if plan.iterations_per_epoch % plan.recipe.accumulation:
-        said.append(
-            f'{plan.iterations_per_epoch} iterations per epoch are no multiple of the accumulation '
-            f'{plan.recipe.accumulation}: some steps span two epochs, which is harmless.'
+        cautions.append(
+            f'{plan.iterations_per_epoch} iterations per epoch are not a multiple of the '
+            f'accumulation, {plan.recipe.accumulation}: some steps span two epochs, which is '
+            'harmless.'
         )
-    return said
+    return cautions

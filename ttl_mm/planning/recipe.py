@@ -15,7 +15,7 @@ class Recipe(NamedTuple):
     lr: float = 4.8
     epochs: int = 200
     warmup_epochs: float = 10
-    base_momentum: float = 0.99
+    target_momentum: float = 0.99
 
     @property
     def images_per_step(self) -> int:
@@ -34,7 +34,7 @@ def read_recipe(config: str | Path) -> Recipe:
     config = Path(config)
     if not config.is_file():
         raise UserError(
-            f'{config} does not exist: name a recipe with --recipe, one of those in configs/ of a '
+            f'{config} does not exist: name a config with --config, such as those in configs/ of a '
             'checkout of this project.'
         )
     cfg = Config.fromfile(config)
@@ -48,10 +48,10 @@ def read_recipe(config: str | Path) -> Recipe:
             lr=cfg.optim_wrapper.optimizer.lr,
             epochs=cfg.train_cfg.max_epochs,
             warmup_epochs=warmup[0] if warmup else 0,
-            base_momentum=cfg.model.base_momentum,
+            target_momentum=cfg.model.base_momentum,
         )
     except (AttributeError, KeyError) as error:
-        raise UserError(f'{config} is no truncated-triplet recipe by epochs: {error}') from error
+        raise UserError(f'{config} is not a truncated-triplet recipe by epochs: {error}') from error
 
 
 def default_recipe() -> Path:

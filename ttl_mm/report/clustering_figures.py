@@ -9,7 +9,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
 from ttl_mm.gauges.poles import fewest_poles, pole_loss
-from ttl_mm.report.figures import COLOURS, FAINT, STYLE, canvas, look_of
+from ttl_mm.report.figures import COLORS, FAINT, STYLE, canvas, look_of
 
 OVER, UNDER = '#fdf0e7', '#e8f2f8'  # shades of too small and too large k
 
@@ -51,14 +51,14 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
         figure = Figure(figsize=(4.8, 4.4), layout='constrained')
         above, below = figure.subplots(2, sharex=True)
     above.plot(
-        ranks, [overclustering_risk(m, int(k), 1 / classes) for k in ranks], color=COLOURS[1]
+        ranks, [overclustering_risk(m, int(k), 1 / classes) for k in ranks], color=COLORS[1]
     )
     above.axhline(risk, color=FAINT, linestyle=':', linewidth=1.2)
     above.set_yscale('log')
     above.set_ylim(bottom=1e-12, top=3)
     above.set_ylabel('chance of a\nfalse deputy')
     above.annotate(f'bound {risk:g}', (ranks[-1], risk), ha='right', va='bottom', fontsize=8)
-    below.plot(ranks, [fewest_poles(m, int(k), risk) for k in ranks], color=COLOURS[0])
+    below.plot(ranks, [fewest_poles(m, int(k), risk) for k in ranks], color=COLORS[0])
     below.axhline(classes, color=FAINT, linestyle=':', linewidth=1.2)
     below.annotate(f'{classes} classes', (ranks[-1], classes), ha='right', va='bottom', fontsize=8)
     below.set_yscale('log')
@@ -71,10 +71,10 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
         axes.axvspan(chosen, ranks[-1], color=UNDER, zorder=0)
         axes.set_xlim(1, ranks[-1])
     note = {'fontsize': 8, 'va': 'bottom'}
-    above.annotate('over-clusters', (1.06, 2e-12), color=COLOURS[1], **note)
+    above.annotate('over-clusters', (1.06, 2e-12), color=COLORS[1], **note)
     if safe < ranks[-1]:
         right = (ranks[-1] * 0.96, 2e-12)
-        above.annotate('under-clusters', right, ha='right', color=COLOURS[0], **note)
+        above.annotate('under-clusters', right, ha='right', color=COLORS[0], **note)
     title = f'smallest safe k: {safe}' if safe <= m else 'no k is safe'
     above.set_title(title, fontsize=9.5)
     _ranks_on(below.xaxis, ranks[-1], chosen)
@@ -109,9 +109,9 @@ def sweep_figure(
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.8, 4.2), layout='constrained')
         above, below = figure.subplots(2, sharex=True)
-    above.plot(ranks, accuracy, 'o-', color=COLOURS[2], markersize=4.5)
+    above.plot(ranks, accuracy, 'o-', color=COLORS[2], markersize=4.5)
     above.set_ylabel(label)
-    below.plot(ranks, effective_rank, 'o-', color=COLOURS[0], markersize=4.5)
+    below.plot(ranks, effective_rank, 'o-', color=COLORS[0], markersize=4.5)
     below.set_ylabel('effective rank')
     below.set_ylim(bottom=0)
     below.set_xlabel('rank k of the deputy')

@@ -12,8 +12,8 @@ from matplotlib.ticker import EngFormatter
 from ttl_mm.report.axes import EPOCHS, Axis
 from ttl_mm.report.run import Run
 
-# Okabe and Ito: told apart by colour-blind readers and in print
-COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000']
+# Okabe and Ito: told apart by color-blind readers and in print
+COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000']
 DASHES = ['-', '--', ':', '-.']
 INK, FAINT = '#22303c', '#8a97a3'
 MAX_POINTS = 500
@@ -48,10 +48,10 @@ def canvas(width: float = 4.8, height: float = 3.2) -> Iterator[tuple[Figure, Ax
 
 
 def look_of(index: int) -> dict:
-    """Colour and dash of run number ``index``; 28 runs are told apart."""
+    """Color and dash of run number ``index``; 28 runs are told apart."""
     return {
-        'color': COLOURS[index % len(COLOURS)],
-        'linestyle': DASHES[index // len(COLOURS) % len(DASHES)],
+        'color': COLORS[index % len(COLORS)],
+        'linestyle': DASHES[index // len(COLORS) % len(DASHES)],
     }
 
 
@@ -95,7 +95,7 @@ def _line(run: Run, key: str, axis: Axis) -> tuple[np.ndarray, np.ndarray]:
 
 
 def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most ``MAX_POINTS`` points, each the mean of as many neighbours."""
+    """At most ``MAX_POINTS`` points, each the mean of as many neighbors."""
     if len(x) <= MAX_POINTS:
         return x, y
     groups = np.array_split(np.arange(len(x)), MAX_POINTS)

@@ -1,4 +1,4 @@
-"""Nearest neighbours in feature space: a section of pictures for a run with labelled probe data."""
+"""Nearest neighbors in feature space: a section of pictures for a run with labelled probe data."""
 
 from pathlib import Path
 
@@ -25,13 +25,13 @@ from ttl_mm.report.page import Picture, Section, Table
 RIGHT, WRONG = '#1a7f37', '#c2410c'
 
 
-def neighbours_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
+def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
     """Judge the newest checkpoint of a run on the data of its ProbeHook.
 
     Args:
         work_dir: A run whose config has a ProbeHook; the config is code and is executed.
         queries: Test images to show, the wrongly classified ones first.
-        shown: Neighbours of each.
+        shown: Neighbors of each.
     """
     probe, model = _probe_and_model(Path(work_dir))
     untrained = probe.measure(model)
@@ -46,13 +46,13 @@ def neighbours_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -
         [f'{NAMES[key]}, %', f'{pixels[key]:.1f}', f'{untrained[key]:.1f}', f'{trained[key]:.1f}']
         for key in trained
     ]
-    nearest, similarity = nearest_neighbours(train, test, shown)
+    nearest, similarity = nearest_neighbors(train, test, shown)
     hits = train_labels[nearest] == test_labels[:, None]  # (Q, shown)
     # the least certain first, then evenly spread over the test set
     hardest = hits.float().mean(dim=1).argsort(stable=True)[: queries // 2]
     spread = torch.linspace(0, len(test) - 1, queries - len(hardest)).long()
     chosen = torch.cat([spread, hardest])
-    figure = draw_neighbours(images, nearest[chosen], hits[chosen], similarity[chosen], chosen)
+    figure = draw_neighbors(images, nearest[chosen], hits[chosen], similarity[chosen], chosen)
     return Section(
         title='Before and after',
         text=[
@@ -63,7 +63,7 @@ def neighbours_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -
         tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
         pictures=[
             Picture(
-                'neighbours',
+                'neighbors',
                 figure,
                 'Test images (left) and their nearest training images by cosine similarity. The '
                 'upper half is spread over the test set, the lower half are the hardest. Green: '
@@ -75,17 +75,17 @@ def neighbours_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -
     )
 
 
-def nearest_neighbours(train: Tensor, test: Tensor, shown: int) -> tuple[Tensor, Tensor]:
+def nearest_neighbors(train: Tensor, test: Tensor, shown: int) -> tuple[Tensor, Tensor]:
     """Indices and cosine similarities, (Q, shown) each, of the training rows nearest to each."""
     cosine = F.normalize(test, dim=1) @ F.normalize(train, dim=1).T  # (Q, N)
     similarity, nearest = cosine.topk(shown, dim=1)
     return nearest, similarity
 
 
-def draw_neighbours(
+def draw_neighbors(
     images: dict[str, np.ndarray], nearest: Tensor, hits: Tensor, similarity: Tensor, rows: Tensor
 ) -> Figure:
-    """A grid: one row per query, its image and then its neighbours."""
+    """A grid: one row per query, its image and then its neighbors."""
     count, shown = nearest.shape
     with rc_context(STYLE):
         figure = Figure(figsize=(0.8 * (shown + 1), 0.95 * count), layout='constrained')
@@ -99,10 +99,10 @@ def draw_neighbours(
         for j in range(shown):
             ax, right = axes[i, j + 1], bool(hits[i, j])
             ax.imshow(images['train'][nearest[i, j]])
-            colour = RIGHT if right else WRONG
-            ax.set_title(f'{similarity[i, j]:.2f}{"" if right else " ✗"}', fontsize=7, color=colour)
+            color = RIGHT if right else WRONG
+            ax.set_title(f'{similarity[i, j]:.2f}{"" if right else " ✗"}', fontsize=7, color=color)
             for spine in ax.spines.values():
-                spine.set(visible=True, color=colour, linewidth=2)
+                spine.set(visible=True, color=color, linewidth=2)
     return figure
 
 

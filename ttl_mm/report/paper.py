@@ -2,7 +2,7 @@
 
 from matplotlib.ticker import ScalarFormatter
 
-from ttl_mm.report.figures import COLOURS, FAINT, canvas
+from ttl_mm.report.figures import COLORS, FAINT, canvas
 from ttl_mm.report.page import Picture, Section
 from ttl_mm.report.published import published
 
@@ -42,7 +42,7 @@ def linear_figure():
             s=24,
             label='earlier methods',
         )
-        for colour, method in zip(reversed(COLOURS[: len(LABELLED)]), LABELLED):
+        for color, method in zip(reversed(COLORS[: len(LABELLED)]), LABELLED):
             points = sorted((c.epochs, c.value) for c in cells if c.method == method)
             epochs, values = zip(*points)
             axes.plot(
@@ -50,7 +50,7 @@ def linear_figure():
                 values,
                 'o',
                 markerfacecolor='white',
-                color=colour,
+                color=color,
                 markersize=6,
                 linestyle=':',
                 linewidth=1,
@@ -85,7 +85,7 @@ def omega_figure():
                     cell.value,
                     width=0.34,
                     facecolor='white',
-                    edgecolor=COLOURS[0],
+                    edgecolor=COLORS[0],
                     hatch=hatch,
                     label=f'epoch {epochs}' if row == 0 else None,
                 )
