@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from ttl_mm.evaluation.sources import build_in_scope, from_model, open_source
 from ttl_mm.gauges import analyze_features
 from ttl_mm.registry import MODELS
 
-(DIGITS,) = (ROOT / 'configs').glob('*_digits_*.py')
+(DIGITS,) = (ROOT / 'configs').rglob('ttl_*_digits_*.py')
 BATCH = ['--batch-size', '10', '--batches', '20', '--size', '16']
 
 
@@ -107,7 +106,7 @@ def test_what_is_missing_is_asked_for(checkpoint, arguments, message, tmp_path, 
 
 
 def test_a_checkpoint_of_another_model_is_named(folder, checkpoint, tmp_path, capsys):
-    other = Path(DIGITS).parent / 'ttl_r50_8xb104_200e.py'
+    other = ROOT / 'configs' / 'ttl_r50_8xb104_200e.py'
     arguments = ['--data', str(folder), '--config', str(other), '--head', '--out', str(tmp_path)]
     assert main(['analyze', str(checkpoint), *arguments, *BATCH]) == 2
     assert 'tensors of the model are in' in capsys.readouterr().err

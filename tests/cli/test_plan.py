@@ -73,7 +73,7 @@ def test_a_planned_config_is_its_recipe_with_other_numbers(tmp_path):
     assert config.default_hooks.target_update.horizon_epochs == 50
 
 
-@pytest.mark.parametrize('recipe', sorted(CONFIGS.glob('ttl_*.py')), ids=lambda path: path.stem)
+@pytest.mark.parametrize('recipe', sorted(CONFIGS.rglob('ttl_*_*e.py')), ids=lambda path: path.stem)
 def test_every_recipe_can_be_planned(recipe, tmp_path):
     plan = make_plan(1200, 10, recipe=read_recipe(recipe), k=7)
     config = Config.fromfile(write_config(plan, recipe, tmp_path / 'plan.py'))
@@ -97,7 +97,7 @@ def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys
 
 
 def test_memory_limits_the_batch_by_the_recipes_own_network(tmp_path, capsys):
-    (digits,) = CONFIGS.glob('*_digits_*.py')
+    (digits,) = CONFIGS.rglob('ttl*_digits_*.py')
     facts = ['--images', '1200', '--classes', '10', '--config', str(digits)]
     assert main(['plan', *facts, '--memory', '0.80', '--out', str(tmp_path / 'plan.py')]) == 0
     (fits,) = re.findall(r'^(\d+) images fit into 0.8 GB', capsys.readouterr().out, re.MULTILINE)

@@ -18,7 +18,7 @@ from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import read_features
 from ttl_mm.evaluation.model import IMAGENET
 
-FAST = ['--workers', '0', '--k', '1', '3', '1000']
+FAST = ['--workers', '0', '--neighbors', '1', '3', '1000']
 
 
 @pytest.fixture(scope='module')

@@ -6,7 +6,7 @@ HELP = 'check the installation; exits 1 if something is broken'
 
 
 def add_arguments(parser):
-    add_shared(parser, '--data', default='.', help='check the disk space of this folder (default: .)')
+    add_shared(parser, '--data', default='.', help='folder whose disk is checked (default: .)')
 
 
 def run(args) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from ttl_mm.cli._options import add_out, add_renamed, add_shared
 from ttl_mm.errors import UserError
 
 HELP = 'judge frozen features: kNN, linear probe, low-shot SVM, re-identification, pictures'
@@ -14,10 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FEATURES_OR_CHECKPOINT',
         help='a checkpoint (with --data), or a feature file each to train and to test on',
     )
-    parser.add_argument('--data', metavar='DIR', help='folder of classes, of splits, or a config')
+    add_shared(
+        parser, '--data', help='folder of classes or of splits, or a config with both splits'
+    )
     parser.add_argument('--knn', action='store_true', help='weighted kNN')
     parser.add_argument('--linear', action='store_true', help='logistic regression, no penalty')
-    parser.add_argument('--lowshot', action='store_true', help='linear SVM on 1 to 96 per class')
+    parser.add_argument(
+        '--lowshot', action='store_true', help='linear SVM on 1 to 96 images per class'
+    )
     parser.add_argument(
         '--reid', action='store_true', help='re-identification: --data is SYSU-30k or Market-1501'
     )
@@ -27,18 +32,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--queries', type=int, nargs='+', default=(), help='with --reid: those of the picture'
     )
-    parser.add_argument('--k', type=int, nargs='+', help='neighbours (default: 10 20 100 200)')
-    parser.add_argument('--temperature', type=float, nargs='+', help='of the votes (default: 0.07)')
+    parser.add_argument(
+        '--neighbors',
+        type=int,
+        nargs='+',
+        metavar='N',
+        help='neighbors that vote in kNN (default: 10 20 100 200)',
+    )
+    add_renamed(parser, '--k', '--neighbors')
+    parser.add_argument(
+        '--temperature',
+        type=float,
+        nargs='+',
+        metavar='T',
+        help='temperature of their votes (default: 0.07)',
+    )
     parser.add_argument('--tsne', action='store_true', help='draw a t-SNE map of the test features')
     parser.add_argument('--confusion', action='store_true', help='draw the confusion matrix')
-    parser.add_argument('--config', help='the config of the model, if its shapes do not tell')
-    parser.add_argument('--stages', type=int, nargs='+', default=[4], help='extract these (1 to 4)')
-    parser.add_argument('--stage', type=int, help='judge this one (default: the last)')
-    parser.add_argument('--size', type=int, help='of the square input (default: 224, or 32)')
-    parser.add_argument('--batch-size', type=int, default=128)
+    add_shared(parser, '--config', help='config of the model, if its shapes do not determine it')
+    parser.add_argument(
+        '--stages',
+        type=int,
+        nargs='+',
+        default=[4],
+        metavar='N',
+        help='stages of the network to extract, from 1 to 4 (default: 4)',
+    )
+    parser.add_argument(
+        '--stage', type=int, metavar='N', help='stage to evaluate (default: the last extracted one)'
+    )
+    add_shared(parser, '--size')
+    add_shared(parser, '--batch-size', default=128, help='images at once (default: 128)')
     parser.add_argument('--workers', type=int, default=2, help='processes that load images')
     parser.add_argument('--device', help='such as cuda:1 or cpu (default: a GPU if there is one)')
-    parser.add_argument('--out', metavar='DIR', help='for features, figures and pictures')
+    add_out(
+        parser,
+        'DIR',
+        'features, figures.json and pictures',
+        'one below work_dirs/eval, named after checkpoint and data',
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -53,6 +85,7 @@ def run(args: argparse.Namespace) -> None:
     for name in ('reference_flip', 'queries'):
         if options.pop(name):
             raise UserError(f'--{name.replace("_", "-")} belongs to --reid: add that.')
+    options['k'] = options.pop('neighbors')
     chosen = [name for name in ('knn', 'linear', 'lowshot') if options.pop(name)]
     evaluate(**options, protocols=chosen or ['knn', 'linear'])
 
@@ -61,7 +94,17 @@ def run_reid(args: argparse.Namespace) -> None:
     """Re-identification has queries and a gallery in place of classes, and figures of its own."""
     from ttl_mm.tasks.reid.evaluate import evaluate_reid
 
-    others = ('knn', 'linear', 'lowshot', 'k', 'temperature', 'tsne', 'confusion', 'stage', 'size')
+    others = (
+        'knn',
+        'linear',
+        'lowshot',
+        'neighbors',
+        'temperature',
+        'tsne',
+        'confusion',
+        'stage',
+        'size',
+    )
     if given := [f'--{name}' for name in others if getattr(args, name)]:
         raise UserError(f'{", ".join(given)} and --reid do not go together: run them apart.')
     if len(args.source) > 1:

@@ -11,7 +11,7 @@ def add_arguments(parser):
     parser.add_argument('--to', required=True, choices=FORMATS, metavar='FORMAT',
                         help=', '.join(FORMATS))  # fmt: skip
     add_out(parser, 'FILE', 'the backbone', 'next to the checkpoint, named after the format')
-    parser.add_argument('--prefix', help='take the tensors below this name, such as target_backbone.')
+    parser.add_argument('--prefix', help='take the part below this name, e.g. target_backbone.')
 
 
 def run(args) -> int:

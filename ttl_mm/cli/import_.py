@@ -13,7 +13,7 @@ def add_arguments(parser):
     )
     add_out(parser, 'FILE', 'the backbone, .pth or .safetensors', 'next to the checkpoint')
     parser.add_argument(
-        '--prefix', help='take the tensors below this name (default: the online backbone)'
+        '--prefix', help='take the part below this name (default: the online backbone)'
     )
 
 

@@ -31,9 +31,11 @@ def add_arguments(parser):
     publish.add_argument('checkpoint', metavar='CHECKPOINT')
     publish.add_argument('--name', required=True, help='its name in the zoo')
     add_out(publish, 'DIR', 'the file and its manifest entry', '.')
-    publish.add_argument('--kind', default='backbone', choices=('backbone', 'networks'))
+    publish.add_argument(
+        '--kind', default='backbone', choices=('backbone', 'networks'), help='what to keep'
+    )
     publish.add_argument('--half', action='store_true', help='store float16')
-    publish.add_argument('--safetensors', action='store_true', help='write .safetensors instead of .pth')
+    publish.add_argument('--safetensors', action='store_true', help='not .pth but .safetensors')
     publish.add_argument('--about', default='', help='one line: what was trained on what')
     publish.add_argument('--license', default='Apache-2.0', help='default: Apache-2.0')
     add_renamed(publish, '--licence', '--license')

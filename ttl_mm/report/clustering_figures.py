@@ -50,9 +50,7 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.8, 4.4), layout='constrained')
         above, below = figure.subplots(2, sharex=True)
-    above.plot(
-        ranks, [overclustering_risk(m, int(k), 1 / classes) for k in ranks], color=COLORS[1]
-    )
+    above.plot(ranks, [overclustering_risk(m, int(k), 1 / classes) for k in ranks], color=COLORS[1])
     above.axhline(risk, color=FAINT, linestyle=':', linewidth=1.2)
     above.set_yscale('log')
     above.set_ylim(bottom=1e-12, top=3)

@@ -84,7 +84,7 @@ def test_the_reference_flip_is_another_protocol(data, checkpoint):
 @pytest.mark.parametrize(
     ('extra', 'message'),
     [
-        (['--knn', '--k', '5'], '--knn, --k and --reid do not go together'),
+        (['--knn', '--neighbors', '5'], '--knn, --neighbors and --reid do not go together'),
         (['--queries', '4'], 'there are the queries 0 to 3'),
         (['another.pth'], '2 files given'),
     ],
