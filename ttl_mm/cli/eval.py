@@ -15,14 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FEATURES_OR_CHECKPOINT',
         help='a checkpoint (with --data), or a feature file each to train and to test on',
     )
-    add_shared(
-        parser, '--data', help='folder of classes or of splits, or a config with both splits'
-    )
+    add_shared(parser, '--data', help='folder of classes or of splits, or a config')
     parser.add_argument('--knn', action='store_true', help='weighted kNN')
     parser.add_argument('--linear', action='store_true', help='logistic regression, no penalty')
-    parser.add_argument(
-        '--lowshot', action='store_true', help='linear SVM on 1 to 96 images per class'
-    )
+    parser.add_argument('--lowshot', action='store_true', help='SVM on 1 to 96 images per class')
     parser.add_argument(
         '--reid', action='store_true', help='re-identification: --data is SYSU-30k or Market-1501'
     )
