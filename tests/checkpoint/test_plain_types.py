@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from ttl_mm.checkpoint.plain_types import only_plain, plain
+from ttl_mm.checkpoint.plain_types import keep_plain_types, to_plain_types
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 
 
@@ -15,7 +15,7 @@ def test_everything_plain_is_read_with_weights_only(tmp_path):
         'nested': [(1, {2})], 'ordered': OrderedDict(a=torch.ones(2)), 'none': None,
         'text': np.str_('x'),
     }  # fmt: skip
-    torch.save(plain(value), tmp_path / 'x.pth')
+    torch.save(to_plain_types(value), tmp_path / 'x.pth')
     read = torch.load(tmp_path / 'x.pth', weights_only=True)
     assert read['numpy'] == 1.5
     assert read['array'].tolist() == [0, 1, 2]
@@ -27,8 +27,8 @@ def test_everything_plain_is_read_with_weights_only(tmp_path):
 
 def test_anything_else_is_refused_or_left_out():
     with pytest.raises(TypeError, match='object'):
-        plain({'a': [object()]})
-    assert only_plain({'a': 1, 'b': object()}) == {'a': 1}
+        to_plain_types({'a': [object()]})
+    assert keep_plain_types({'a': 1, 'b': object()}) == {'a': 1}
 
 
 def test_all_generators_continue(tmp_path):

@@ -1,6 +1,7 @@
 """Exported backbones: bit-equal after a round trip, and the same outputs in the other tool."""
 
 import pickle
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,8 +21,7 @@ from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.cli import main
 from ttl_mm.errors import UserError
-from ttl_mm.export import formats
-from ttl_mm.export.backbone import export
+from ttl_mm.export import export_backbone, formats, usage_hint
 
 
 @pytest.fixture(scope='module')
@@ -52,7 +52,9 @@ def assert_bit_equal(found, state):
 @pytest.mark.parametrize('depth', [18, 50])
 @pytest.mark.parametrize('to', formats.FORMATS)
 def test_round_trip(to, depth, nets, checkpoints, tmp_path):
-    path = export(checkpoints / f'r{depth}.pth', to, tmp_path / f'out{formats.FORMATS[to].suffix}')
+    path = export_backbone(
+        checkpoints / f'r{depth}.pth', to, tmp_path / f'out{formats.FORMATS[to].suffix}'
+    )
     assert_bit_equal(load_backbone_state(path), nets[depth].state_dict())
     assert list(tmp_path.iterdir()) == [path]
 
@@ -68,7 +70,7 @@ def test_onnx_computes_any_size(build, tmp_path):
     net = build()
     net.eval()
     torch.save(net.state_dict(), tmp_path / 'in.pth')
-    path = export(tmp_path / 'in.pth', 'onnx')
+    path = export_backbone(tmp_path / 'in.pth', 'onnx')
     session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
     images = torch.randn(3, 3, 33, 65)
     found = session.run(['features', 'feature_map'], {'images': images.numpy()})
@@ -84,14 +86,14 @@ def test_outputs_in_torchvision_and_timm(depth, nets, checkpoints, tmp_path):
     images = torch.randn(2, 3, 128, 96)
     with torch.no_grad():
         wanted = nets[depth](images)[-1].mean((2, 3))
-    path = export(checkpoints / f'r{depth}.pth', 'torchvision', tmp_path / 'tv.pth')
+    path = export_backbone(checkpoints / f'r{depth}.pth', 'torchvision', tmp_path / 'tv.pth')
     net = getattr(torchvision.models, f'resnet{depth}')()
     missing = net.load_state_dict(torch.load(path, weights_only=True), strict=False)
     assert missing.missing_keys == ['fc.weight', 'fc.bias']
     assert missing.unexpected_keys == []
     net.fc = nn.Identity()
     torch.testing.assert_close(net.eval()(images), wanted, atol=1e-5, rtol=1e-5)
-    path = export(checkpoints / f'r{depth}.pth', 'timm', tmp_path / 'timm.pth')
+    path = export_backbone(checkpoints / f'r{depth}.pth', 'timm', tmp_path / 'timm.pth')
     net = timm.create_model(f'resnet{depth}', num_classes=0, checkpoint_path=str(path))
     torch.testing.assert_close(net.eval()(images), wanted, atol=1e-5, rtol=1e-5)
 
@@ -142,7 +144,7 @@ class Detectron2ResNet50(nn.Module):
 
 def test_detectron2_file_is_what_its_loader_accepts(nets, checkpoints, tmp_path):
     """Loaded by a plain unpickler in a fresh process, as its loader does, and computed with."""
-    path = export(checkpoints / 'r50.pth', 'detectron2', tmp_path / 'd2.pkl')
+    path = export_backbone(checkpoints / 'r50.pth', 'detectron2', tmp_path / 'd2.pkl')
     code = (
         'import pickle, sys\n'
         'data = pickle.load(open(sys.argv[1], "rb"), encoding="latin1")\n'
@@ -181,7 +183,7 @@ def test_changed_tensor_refuses_to_write(to, checkpoints, tmp_path, monkeypatch)
 
     monkeypatch.setitem(formats.FORMATS, to, replace(original, write=spoil))
     with pytest.raises(UserError, match=r'nothing was written: .* values for layer4\.1\.bn2\.bias'):
-        export(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
+        export_backbone(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
     assert list(tmp_path.iterdir()) == []
 
 
@@ -202,7 +204,7 @@ def test_other_outputs_refuse_to_write(to, checkpoints, tmp_path, monkeypatch):
 
     monkeypatch.setitem(formats.FORMATS, to, replace(original, read=read))
     with pytest.raises(UserError, match=r'nothing was written: .* computes something else'):
-        export(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
+        export_backbone(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
     assert list(tmp_path.iterdir()) == []
 
 
@@ -210,7 +212,7 @@ def test_overflowing_network_is_refused(nets, tmp_path):
     state = {n: t * 1e12 if 'conv' in n else t for n, t in nets[18].state_dict().items()}
     torch.save(state, tmp_path / 'huge.pth')
     with pytest.raises(UserError, match='overflows'):
-        export(tmp_path / 'huge.pth', 'timm')
+        export_backbone(tmp_path / 'huge.pth', 'timm')
 
 
 def test_existing_file_survives_a_refusal(checkpoints, tmp_path, monkeypatch):
@@ -220,7 +222,7 @@ def test_existing_file_survives_a_refusal(checkpoints, tmp_path, monkeypatch):
     wrong = replace(original, read=lambda path, meta: lambda images: images)
     monkeypatch.setitem(formats.FORMATS, 'timm', wrong)
     with pytest.raises(UserError, match='nothing was written'):
-        export(checkpoints / 'r18.pth', 'timm', path)
+        export_backbone(checkpoints / 'r18.pth', 'timm', path)
     assert path.read_text() == 'old'
 
 
@@ -232,13 +234,13 @@ def test_narrow_and_cifar_networks(tmp_path):
     }.items():
         torch.save(net.state_dict(), tmp_path / f'{name}.pth')
         for to in ('mmpretrain', 'safetensors'):
-            found = load_backbone_state(export(tmp_path / f'{name}.pth', to))
+            found = load_backbone_state(export_backbone(tmp_path / f'{name}.pth', to))
             assert_bit_equal(found, net.state_dict())
     refused = {'mmdet': 'cifar', 'detectron2': 'deep', 'onnx': 'deep', 'torchvision': 'narrow',
                'timm': 'cifar'}  # fmt: skip
     for to, name in refused.items():
         with pytest.raises(UserError, match=rf'{to} has no ResNet-\d+ \('):
-            export(tmp_path / f'{name}.pth', to)
+            export_backbone(tmp_path / f'{name}.pth', to)
 
 
 def test_files_without_batch_counters(nets, tmp_path):
@@ -246,13 +248,13 @@ def test_files_without_batch_counters(nets, tmp_path):
     state = {n: t for n, t in nets[18].state_dict().items() if not n.endswith('_tracked')}
     torch.save(state, tmp_path / 'old.pth')
     for to in formats.FORMATS:
-        assert_bit_equal(load_backbone_state(export(tmp_path / 'old.pth', to)), state)
+        assert_bit_equal(load_backbone_state(export_backbone(tmp_path / 'old.pth', to)), state)
 
 
 def test_missing_tool_is_named(checkpoints, monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(UserError, match=r'timm, which cannot be imported .*ttl-mm\[export\]'):
-        export(checkpoints / 'r18.pth', 'timm')
+        export_backbone(checkpoints / 'r18.pth', 'timm')
 
 
 def test_import_of_moco_then_load(nets, tmp_path, capsys):
@@ -273,7 +275,7 @@ def test_export_command(checkpoints, tmp_path, capsys):
     out = str(tmp_path / 'x.safetensors')
     source = str(checkpoints / 'r18.pth')
     assert main(['export', source, '--to', 'safetensors', '--out', out]) == 0
-    assert f'load_file({out})' in capsys.readouterr().out
+    assert f'load_file({out!r})' in capsys.readouterr().out
     target = ['--prefix', 'target_backbone.']
     assert main(['export', source, '--to', 'safetensors', '--out', out, *target]) == 0
     halved = load_backbone_state(source)['conv1.weight'] / 2
@@ -281,15 +283,29 @@ def test_export_command(checkpoints, tmp_path, capsys):
     assert main(['export', str(tmp_path / 'none.pth'), '--to', 'timm']) == 2
 
 
+def test_hints_name_the_architecture_and_quote_the_path(checkpoints, tmp_path):
+    """The hint for Python is run as it is printed."""
+    path = export_backbone(checkpoints / 'r18.pth', 'torchvision', tmp_path / "it's a file.pth")
+    hint = usage_hint(path, 'torchvision')
+    loaded = eval(hint, {'torch': torch, 'torchvision': torchvision})
+    assert loaded.missing_keys == ['fc.weight', 'fc.bias']
+    path = export_backbone(checkpoints / 'r18.pth', 'timm', path)
+    assert eval(usage_hint(path, 'timm'), {'timm': timm}).num_features == 512
+    path = export_backbone(checkpoints / 'r50.pth', 'detectron2', tmp_path / 'two words.pkl')
+    options = shlex.split(usage_hint(path, 'detectron2'))
+    assert options[:4] == ['MODEL.WEIGHTS', str(path), 'MODEL.RESNETS.DEPTH', '50']
+
+
 def test_same_tensors_give_the_same_file(checkpoints, tmp_path):
     paths = [
-        export(checkpoints / 'r18.pth', 'mmpretrain', tmp_path / n) for n in ('a.pth', 'b.pth')
+        export_backbone(checkpoints / 'r18.pth', 'mmpretrain', tmp_path / n)
+        for n in ('a.pth', 'b.pth')
     ]
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_exported_file_loads_into_a_backbone(checkpoints, nets, tmp_path):
-    path = export(checkpoints / 'r18.pth', 'mmdet', tmp_path / 'a.pth')
+    path = export_backbone(checkpoints / 'r18.pth', 'mmdet', tmp_path / 'a.pth')
     net = make(18)
     nn.init.zeros_(net.conv1.weight)
     assert load_state(net, load_backbone_state(path), str(path)).coverage == 1

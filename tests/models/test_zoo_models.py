@@ -123,8 +123,8 @@ def test_scheme_never_runs_what_it_loads(zoo, tmp_path):
 
 
 def test_export_of_a_zoo_entry_lands_in_the_current_folder(zoo, tmp_path, monkeypatch):
-    from ttl_mm.export.backbone import export
+    from ttl_mm.export import export_backbone
 
     (tmp_path / 'here').mkdir()
     monkeypatch.chdir(tmp_path / 'here')
-    assert export('ttl_mm://tiny', 'safetensors').resolve().parent == tmp_path / 'here'
+    assert export_backbone('ttl_mm://tiny', 'safetensors').resolve().parent == tmp_path / 'here'

@@ -15,22 +15,33 @@ from ttl_mm.errors import UserError
 
 #: a run may start from the weights of another if this share of its tensors is there
 ENOUGH = 0.9
+REMEDY = 'Use a checkpoint of this architecture.'
 
 
 class Comparison(NamedTuple):
-    """The names of a model's tensors and of a file's, sorted into four groups."""
+    """How the tensors of a model and of a file match; as a string, one sentence for the log."""
 
+    source: str  # the file
     matched: set[str]
     missing: list[str]  # in the model only
     unknown: list[str]  # in the file only
     reshaped: list[str]  # in both, with both shapes written out
+    architectures: tuple[str, str]  # of the file and of the model
+
+    @property
+    def num_matched(self) -> int:
+        """How many of the model's tensors the file has."""
+        return sum(map(_counts, self.matched))
+
+    @property
+    def num_expected(self) -> int:
+        """How many tensors the model has."""
+        return self.num_matched + len(self.missing) + len(self.reshaped)
 
     @property
     def coverage(self) -> float:
         """Share of the model's tensors that match."""
-        counted = [name for name in self.matched if _counts(name)]
-        total = len(counted) + len(self.missing) + len(self.reshaped)
-        return len(counted) / total if total else 0.0
+        return self.num_matched / self.num_expected if self.num_expected else 0.0
 
     @property
     def exact(self) -> bool:
@@ -38,19 +49,41 @@ class Comparison(NamedTuple):
         return not (self.missing or self.unknown or self.reshaped)
 
     def __str__(self) -> str:
+        ours, theirs = self.architectures[1], self.architectures[0]
+        known = ours.startswith('ResNet') and theirs.startswith('ResNet') and ours != theirs
+        mismatch = f' ({self.source} is a {theirs}, the model a {ours})' if known else ''
         groups = {
             'missing in the file': self.missing,
             'unknown to the model': self.unknown,
             'of another shape': self.reshaped,
         }
-        return '; '.join(f'{len(n)} {title} ({some(n)})' for title, n in groups.items() if n)
+        problems = [f'; {len(n)} {title} ({some(n)})' for title, n in groups.items() if n]
+        return (
+            f'{self.num_matched} of the {self.num_expected} tensors of the model are in '
+            f'{self.source}{mismatch}{"".join(problems)}'
+        )
+
+    def require(self, min_coverage: float, remedy: str = REMEDY) -> 'Comparison':
+        """Return the comparison itself, or raise a UserError if too little matches.
+
+        Args:
+            min_coverage: 1 asks for an exact match, with no tensor too many on either side; below
+                1 that share of the model's tensors is enough, whatever else the file holds.
+            remedy: The last sentence of the message.
+        """
+        if self.coverage < min_coverage or (min_coverage == 1 and not self.exact):
+            raise UserError(f'{self}. {remedy}')
+        return self
 
 
-def compare(expected: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Comparison:
+def compare(
+    expected: Mapping[str, Tensor], given: Mapping[str, Tensor], source: str = 'the file'
+) -> Comparison:
     """Sort the tensors of a model (``expected``) and of a file (``given``) by name and shape."""
     shapes, found = shapes_of(expected), shapes_of(given)
     matched = {name for name in shapes if found.get(name) == shapes[name]}
     return Comparison(
+        source,
         matched,
         missing=sorted(n for n in shapes if n not in found and _counts(n)),
         unknown=sorted(n for n in found if n not in shapes and _counts(n)),
@@ -59,6 +92,7 @@ def compare(expected: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Comp
             for n in shapes
             if n in found and n not in matched and _counts(n)
         ),
+        architectures=(layouts.architecture(found), layouts.architecture(shapes)),
     )
 
 
@@ -67,51 +101,23 @@ def load_state(
     state: Mapping[str, Tensor],
     source: str,
     min_coverage: float = 1.0,
-    remedy: str = 'Use a checkpoint of this architecture.',
+    remedy: str = REMEDY,
 ) -> Comparison:
-    """Copy the tensors that match into ``model``.
+    """Copy the tensors that match into ``model``, if enough of them do.
 
     Args:
-        model: What is loaded into.
+        model: The model to load into.
         state: The tensors of a file, by name.
         source: The file, for the message.
-        min_coverage: 1 asks for an exact match, with no tensor too many on either side; below 1
-            that share of the model's tensors is enough, whatever else the file holds.
-        remedy: The last sentence of the message.
+        min_coverage: See :meth:`Comparison.require`.
+        remedy: See :meth:`Comparison.require`.
 
     Raises:
         UserError: Too little matches; the model is then unchanged.
     """
-    expected = model.state_dict()
-    found = compare(expected, state)
-    if found.coverage < min_coverage or (min_coverage == 1 and not found.exact):
-        raise UserError(f'{_summary(found, expected, state, source)}. {remedy}')
+    found = compare(model.state_dict(), state, source).require(min_coverage, remedy)
     model.load_state_dict({name: state[name] for name in found.matched}, strict=False)
     return found
-
-
-def check_coverage(
-    model: nn.Module, state: Mapping[str, Tensor], source: str, min_coverage: float = ENOUGH
-) -> str:
-    """One sentence on how much of ``model`` a file covers; an error below ``min_coverage``."""
-    expected = model.state_dict()
-    found = compare(expected, state)
-    summary = _summary(found, expected, state, source)
-    if found.coverage < min_coverage:
-        raise UserError(f'{summary}. Give a checkpoint of this model.')
-    return summary
-
-
-def _summary(
-    found: Comparison, expected: Mapping[str, Tensor], state: Mapping[str, Tensor], source: str
-) -> str:
-    kinds = [layouts.architecture(shapes_of(tensors)) for tensors in (state, expected)]
-    known = all(kind.startswith('ResNet') for kind in kinds) and kinds[0] != kinds[1]
-    mismatch = f' ({source} is a {kinds[0]}, the model a {kinds[1]})' if known else ''
-    matched = sum(map(_counts, found.matched))
-    total = sum(map(_counts, expected))
-    problems = f'; {found}' if str(found) else ''
-    return f'{matched} of the {total} tensors of the model are in {source}{mismatch}{problems}'
 
 
 def count_equal(

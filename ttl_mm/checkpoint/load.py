@@ -39,7 +39,7 @@ def load_backbone_state(
     if prefix is None:
         state = _house_names(state)
         prefix = _find_prefix(state, where)
-    kept = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+    kept = tensors_below(prefix, state)
     if not kept:
         raise UserError(f'{where} has no tensor below {prefix!r}; it has {some(state, 5)}.')
     if '' in layouts.backbone_prefixes(kept):  # a ResNet, maybe with a head inside it
@@ -77,6 +77,11 @@ def tensors_of(content: Mapping[str, Any]) -> dict[str, Tensor]:
     state = {n: t for n, t in content.items() if isinstance(n, str) and isinstance(t, Tensor)}
     wrapper = layouts.unwrap(state)
     return {name.removeprefix(wrapper): tensor for name, tensor in state.items()}
+
+
+def tensors_below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names start with ``prefix``, without it."""
+    return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
 
 def _house_names(state: dict[str, Tensor]) -> dict[str, Tensor]:

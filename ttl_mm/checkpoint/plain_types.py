@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 
-def plain(value: Any) -> Any:
+def to_plain_types(value: Any) -> Any:
     """Containers become dict, list or tuple, NumPy values numbers or tensors (on the CPU).
 
     Raises:
@@ -23,22 +23,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return torch.from_numpy(value.copy())
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_plain_types(value.item())
     if isinstance(value, Mapping):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {to_plain_types(key): to_plain_types(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(plain(item) for item in value)
+        return tuple(to_plain_types(item) for item in value)
     if isinstance(value, (list, set, frozenset)):
-        return [plain(item) for item in value]
+        return [to_plain_types(item) for item in value]
     raise TypeError(f'a {type(value).__name__} cannot go into a checkpoint')
 
 
-def only_plain(items: Mapping[str, Any]) -> dict[str, Any]:
+def keep_plain_types(items: Mapping[str, Any]) -> dict[str, Any]:
     """The items that are plain; the others are left out."""
     kept = {}
     for key, value in items.items():
         try:
-            kept[key] = plain(value)
+            kept[key] = to_plain_types(value)
         except TypeError:
             continue
     return kept

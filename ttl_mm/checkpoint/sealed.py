@@ -26,7 +26,7 @@ _TEMPORARY = '.partial'
 NAMES = ('epoch_*.pth', 'iter_*.pth', 'best_*.pth')
 
 
-class Seal(NamedTuple):
+class SealLine(NamedTuple):
     """The last line of a checkpoint: where the run was, and what the file must hash to."""
 
     iteration: int
@@ -82,7 +82,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def read_seal(path: Path) -> Seal:
+def read_seal(path: Path) -> SealLine:
     """The last line of a checkpoint, without reading the rest.
 
     Raises:
@@ -97,7 +97,7 @@ def read_seal(path: Path) -> Seal:
         seal = json.loads(line)
         if line != _line(seal['iter'], seal['epoch'], seal['sha256']):
             raise ValueError('not as we would write it')
-        return Seal(seal['iter'], seal['epoch'], seal['sha256'], size - len(line) - 1)
+        return SealLine(seal['iter'], seal['epoch'], seal['sha256'], size - len(line) - 1)
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
     except (ValueError, KeyError, TypeError):
@@ -106,7 +106,7 @@ def read_seal(path: Path) -> Seal:
         ) from None
 
 
-def verify(path: Path) -> Seal:
+def verify(path: Path) -> SealLine:
     """Read the whole file and compare it with its seal."""
     seal = read_seal(path)
     sha256, left = hashlib.sha256(), seal.size
@@ -129,12 +129,12 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return read_checkpoint(path)
 
 
-def sealed_files(folder: Path) -> list[tuple[Path, Seal]]:
+def sealed_files(folder: Path) -> list[tuple[Path, SealLine]]:
     """The checkpoints in a folder that carry a seal, newest first."""
     return _look_at_seals(folder)[0]
 
 
-def _look_at_seals(folder: Path) -> tuple[list[tuple[Path, Seal]], list[str]]:
+def _look_at_seals(folder: Path) -> tuple[list[tuple[Path, SealLine]], list[str]]:
     """The checkpoints with a seal, newest first, and what is wrong with the others."""
     found, problems = [], []
     for path in sorted(path for pattern in NAMES for path in folder.glob(pattern)):

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
-    from ttl_mm.evaluation.run import evaluate
+    from ttl_mm.evaluation.run import evaluate_checkpoint
 
     options = dict(vars(args))
     for name in ('command', 'run'):  # of the command line itself
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
             raise UserError(f'--{name.replace("_", "-")} belongs to --reid: add that.')
     options['k'] = options.pop('neighbors')
     chosen = [name for name in ('knn', 'linear', 'lowshot') if options.pop(name)]
-    evaluate(**options, protocols=chosen or ['knn', 'linear'])
+    evaluate_checkpoint(**options, protocols=chosen or ['knn', 'linear'])
 
 
 def run_reid(args: argparse.Namespace) -> None:

@@ -15,9 +15,9 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    from ttl_mm.export import backbone as export
+    from ttl_mm.export import export_backbone, usage_hint
 
-    path = export.export(args.checkpoint, args.to, args.out, args.prefix)
+    path = export_backbone(args.checkpoint, args.to, args.out, args.prefix)
     print(f'{path}  (computes the same as mmpretrain on random images)')
-    print(f'load it with: {export.FORMATS[args.to].use.replace("FILE", str(path))}')
+    print(f'load it with: {usage_hint(path, args.to)}')
     return 0

@@ -20,10 +20,10 @@ def add_arguments(parser):
 def run(args) -> int:
     from ttl_mm.checkpoint.layouts import architecture
     from ttl_mm.checkpoint.load import load_backbone_state
-    from ttl_mm.export.backbone import export
+    from ttl_mm.export import export_backbone
 
     to = 'safetensors' if args.out and args.out.endswith('.safetensors') else 'mmpretrain'
-    path = export(args.checkpoint, to, args.out, args.prefix)
+    path = export_backbone(args.checkpoint, to, args.out, args.prefix)
     state = load_backbone_state(path)
     name = architecture({name: tuple(tensor.shape) for name, tensor in state.items()})
     print(f'{path}  ({name}, {len(state)} tensors)')

@@ -76,10 +76,10 @@ def extract_batches(
         if count == 1:  # one image would go through other kernels, which round differently
             inputs = inputs.repeat(2, 1, 1, 1)
         features = [x[:count].float() for x in pooled(backbone(inputs))]
-        yield features, labels_of(batch['data_samples'])
+        yield features, require_labels(batch['data_samples'])
 
 
-def labels_of(samples: Sequence) -> Tensor:
+def require_labels(samples: Sequence) -> Tensor:
     """The class numbers (n,) of data samples."""
     for sample in samples:
         if 'gt_label' not in sample:

@@ -13,13 +13,13 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline, open_splits
 from ttl_mm.evaluation.feature_file import Features, is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features
-from ttl_mm.evaluation.judge import KS, TEMPERATURE, judge, table, write_json
+from ttl_mm.evaluation.figures import KS, TEMPERATURE, evaluate_features, table, write_json
 from ttl_mm.evaluation.model import default_size, load_model
 
 FILES = {'train': 'train.safetensors', 'test': 'test.safetensors'}
 
 
-def evaluate(
+def evaluate_checkpoint(
     source: Sequence[str],
     data: str | None = None,
     protocols: Sequence[str] = ('knn', 'linear'),
@@ -40,7 +40,7 @@ def evaluate(
         protocols: some of 'knn', 'linear', 'lowshot'.
         k: numbers of neighbours.
         temperature: temperatures of the votes.
-        stage: which of the extracted stages to judge; the last by default.
+        stage: which of the extracted stages to evaluate; the last by default.
         tsne: whether to draw a t-SNE map of the test features.
         confusion: whether to draw the confusion matrix of the first classifier.
         out: the folder for all files.
@@ -57,7 +57,7 @@ def evaluate(
     if get_dist_info()[0] != 0:
         return None
     train, test = (read_features(path, stage) for path in paths)
-    figures, predictions = judge(
+    figures, predictions = evaluate_features(
         train, test, protocols, k or KS, temperature or (TEMPERATURE,), device
     )
     print(table(figures))

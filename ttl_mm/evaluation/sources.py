@@ -18,7 +18,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.evaluation.feature_file import is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features
-from ttl_mm.evaluation.forward import evaluating, labels_of, pooled
+from ttl_mm.evaluation.forward import evaluating, pooled, require_labels
 from ttl_mm.evaluation.model import default_size, load_model
 from ttl_mm.registry import MODELS
 
@@ -68,7 +68,7 @@ def from_model(
             maps = model.backbone(images)
             query = model.head.predict(model.neck(maps)[0])
             key = model.project_target(images)
-            labels = labels_of(batch['data_samples'])
+            labels = require_labels(batch['data_samples'])
             columns.append((pooled(maps)[-1].cpu(), labels, query.cpu(), key.cpu()))
     return Source(*(torch.cat(column) for column in zip(*columns)))
 

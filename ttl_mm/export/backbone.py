@@ -9,7 +9,7 @@ from ttl_mm.checkpoint import layouts
 from ttl_mm.checkpoint.coverage import load_state, shapes_of
 from ttl_mm.checkpoint.load import load_backbone_state, resolve
 from ttl_mm.errors import UserError
-from ttl_mm.export.formats import FORMATS, Features, State, mmpretrain_net
+from ttl_mm.export.formats import FORMATS, Network, State, mmpretrain_net
 from ttl_mm.version import __version__
 from ttl_mm.zoo.cache import sha256_of
 from ttl_mm.zoo.manifest import SCHEME
@@ -17,7 +17,7 @@ from ttl_mm.zoo.manifest import SCHEME
 TOLERANCE = 1e-5  # of the largest output, or of 1 if that is larger
 
 
-def export(
+def export_backbone(
     source: str | Path, to: str, path: str | Path | None = None, prefix: str | None = None
 ) -> Path:
     """Write the backbone of a checkpoint in the layout of another tool.
@@ -73,7 +73,7 @@ def check_tensors(state: State, written: State, to: str) -> None:
 
 
 @torch.no_grad()
-def check_same(reference: Features, exported: Features, to: str) -> float:
+def check_same(reference: Network, exported: Network, to: str) -> float:
     """The largest difference on random images; a UserError if it is above the tolerance."""
     images = torch.randn(2, 3, 96, 80, generator=torch.Generator().manual_seed(0))
     ours, theirs = reference(images), exported(images)

@@ -6,6 +6,7 @@ what computes the feature map.
 
 import json
 import pickle
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,15 +18,15 @@ import torch
 from torch import Tensor, nn
 
 from ttl_mm.checkpoint import layouts
-from ttl_mm.checkpoint.coverage import load_state
-from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.coverage import load_state, shapes_of
+from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.export.onnx_graph import resnet_graph
 
 State = dict[str, Tensor]
 Meta = dict[str, Any]
-Features = Callable[[Tensor], Tensor]  # images (N, 3, H, W) -> last feature map (N, C, h, w)
+Network = Callable[[Tensor], Tensor]  # images (N, 3, H, W) -> last feature map (N, C, h, w)
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Format:
 
     suffix: str
     write: Callable[[State, Meta, Path], None]
-    read: Callable[[Path, Meta], Features]
-    use: str  # one line for the user: how to load the file
+    read: Callable[[Path, Meta], Network]
+    use: str  # how to load the file, in one line: see usage_hint
 
 
 def mmpretrain_net(config: dict[str, Any]) -> nn.Module:
@@ -80,10 +81,9 @@ def _write_mmpretrain(state: State, meta: Meta, path: Path) -> None:
     _save({'meta': meta, 'state_dict': state}, path)
 
 
-def _read_mmpretrain(path: Path, meta: Meta) -> Features:
+def _read_mmpretrain(path: Path, meta: Meta) -> Network:
     net = mmpretrain_net(meta['backbone'])
-    state = read_checkpoint(path)['state_dict']
-    net.load_state_dict({name.removeprefix('backbone.'): t for name, t in state.items()})
+    load_state(net, load_backbone_state(path, prefix='backbone.'), str(path))
     return lambda images: net(images)[-1]
 
 
@@ -91,11 +91,11 @@ def _write_mmdet(state: State, meta: Meta, path: Path) -> None:
     _save({'meta': meta, 'state_dict': state}, path)
 
 
-def _read_mmdet(path: Path, meta: Meta) -> Features:
+def _read_mmdet(path: Path, meta: Meta) -> Network:
     _refuse({'cifar'}, 'mmdet', meta)
     options = {key: value for key, value in meta['backbone'].items() if key != 'type'}
     net = _need('mmdet.models', 'mmdet').ResNet(**options)
-    net.load_state_dict(read_checkpoint(path)['state_dict'])
+    load_state(net, tensors_of(read_checkpoint(path)), str(path))
     net.eval()
     return lambda images: net(images)[-1]
 
@@ -109,21 +109,21 @@ def _write_bare(state: State, meta: Meta, path: Path) -> None:
     _save(dict(state), path)
 
 
-def _read_torchvision(path: Path, meta: Meta) -> Features:
+def _read_torchvision(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'torchvision', meta)
     depth = meta['backbone']['depth']
     net = getattr(_need('torchvision.models', 'torchvision'), f'resnet{depth}')()
     net.fc = nn.Identity()
-    net.load_state_dict(read_checkpoint(path))
+    load_state(net, read_checkpoint(path), str(path))
     trunk = nn.Sequential(*list(net.children())[:-2])  # without avgpool and fc
     return trunk.eval()
 
 
-def _read_timm(path: Path, meta: Meta) -> Features:
+def _read_timm(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'timm', meta)
     depth = meta['backbone']['depth']
     net = _need('timm', 'timm').create_model(f'resnet{depth}', num_classes=0)
-    net.load_state_dict(read_checkpoint(path))
+    load_state(net, read_checkpoint(path), str(path))
     return net.eval().forward_features
 
 
@@ -133,7 +133,7 @@ def _write_safetensors(state: State, meta: Meta, path: Path) -> None:
     save_file(dict(state), path, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
 
 
-def _read_by_house_names(path: Path, meta: Meta) -> Features:
+def _read_by_house_names(path: Path, meta: Meta) -> Network:
     net = mmpretrain_net(meta['backbone'])
     load_state(net, load_backbone_state(path), str(path))
     return lambda images: net(images)[-1]
@@ -171,7 +171,7 @@ def _write_onnx(state: State, meta: Meta, path: Path) -> None:
     onnx.save(model, path)
 
 
-def _read_onnx(path: Path, meta: Meta) -> Features:
+def _read_onnx(path: Path, meta: Meta) -> Network:
     runtime = _need('onnxruntime', 'onnx')
     session = runtime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
     return lambda images: torch.from_numpy(
@@ -184,39 +184,52 @@ FORMATS = {
         '.pth',
         _write_mmpretrain,
         _read_mmpretrain,
-        "init_cfg=dict(type='Pretrained', checkpoint=FILE, prefix='backbone.')",
+        "init_cfg=dict(type='Pretrained', checkpoint={path!r}, prefix='backbone.')",
     ),
     'mmdet': Format(
-        '.pth', _write_mmdet, _read_mmdet, "init_cfg=dict(type='Pretrained', checkpoint=FILE)"
+        '.pth',
+        _write_mmdet,
+        _read_mmdet,
+        "init_cfg=dict(type='Pretrained', checkpoint={path!r})",
     ),
     'torchvision': Format(
         '.pth',
         _write_bare,
         _read_torchvision,
-        'torchvision.models.resnet50().load_state_dict(state, strict=False)  # all but fc',
+        'torchvision.models.resnet{depth}().load_state_dict('
+        'torch.load({path!r}, weights_only=True), strict=False)  # all but fc',
     ),
     'timm': Format(
         '.pth',
         _write_bare,
         _read_timm,
-        "timm.create_model('resnet50', num_classes=0, checkpoint_path=FILE)",
+        "timm.create_model('resnet{depth}', num_classes=0, checkpoint_path={path!r})",
     ),
     'detectron2': Format(
         '.pkl',
         _write_detectron2,
         _read_by_house_names,
-        'MODEL.WEIGHTS FILE MODEL.RESNETS.STRIDE_IN_1X1 False INPUT.FORMAT RGB',
+        'MODEL.WEIGHTS {shell_path} MODEL.RESNETS.DEPTH {depth} '
+        'MODEL.RESNETS.STRIDE_IN_1X1 False INPUT.FORMAT RGB',
     ),
     'safetensors': Format(
         '.safetensors',
         _write_safetensors,
         _read_by_house_names,
-        'safetensors.torch.load_file(FILE)',
+        'safetensors.torch.load_file({path!r})',
     ),
     'onnx': Format(
         '.onnx',
         _write_onnx,
         _read_onnx,
-        "onnxruntime.InferenceSession(FILE).run(['features'], {'images': normalised})",
+        "onnxruntime.InferenceSession({path!r}).run(['features'], {{'images': normalized}})",
     ),
 }
+
+
+def usage_hint(path: str | Path, to: str) -> str:
+    """One line of code, or of options for detectron2, that loads an exported file."""
+    config = layouts.backbone_config(shapes_of(load_backbone_state(path))) or {}
+    return FORMATS[to].use.format(
+        path=str(path), shell_path=shlex.quote(str(path)), depth=config.get('depth')
+    )

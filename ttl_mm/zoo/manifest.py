@@ -19,7 +19,6 @@ MANIFEST = Path(__file__).with_name('manifest.json')
 KINDS = {
     'backbone': 'the backbone alone: for features, evaluation and fine-tuning',
     'networks': 'all networks without optimizer: to start another pre-training from',
-    'resumable': 'a training state: to continue the same run exactly',
 }
 NAME = re.compile(r'[a-z0-9][a-z0-9_.-]*')
 _FILE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*\.(pth|safetensors)')

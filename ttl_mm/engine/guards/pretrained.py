@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from mmengine.runner import CheckpointLoader
 from torch import nn
 
-from ttl_mm.checkpoint.coverage import check_coverage
-from ttl_mm.checkpoint.load import tensors_of
+from ttl_mm.checkpoint.coverage import ENOUGH, compare
+from ttl_mm.checkpoint.load import tensors_below, tensors_of
 from ttl_mm.engine.state.model import unwrap_model
 
 
@@ -16,13 +16,9 @@ def check(runner) -> None:
         checkpoint = CheckpointLoader.load_checkpoint(init['checkpoint'], 'cpu')
         prefix = init.get('prefix', '').rstrip('.')
         prefix += '.' if prefix else ''
-        state = {
-            key.removeprefix(prefix): value
-            for key, value in tensors_of(checkpoint).items()
-            if key.startswith(prefix)
-        }
+        state = tensors_below(prefix, tensors_of(checkpoint))
         where = f'{init["checkpoint"]} (for {name or "the model"})'
-        runner.logger.info(check_coverage(module, state, where))
+        runner.logger.info(compare(module.state_dict(), state, where).require(ENOUGH))
 
 
 def wanted(model: nn.Module) -> Iterator[tuple[str, nn.Module, dict]]:

@@ -91,7 +91,7 @@ class GaugeHook(Hook):
         for tap in self._taps:
             tap.remove()
         self._taps = []
-        self._keep(labels_of(data_batch))
+        self._keep(labels_or_none(data_batch))
         if self._features and (runner.iter + 1) % len(runner.train_dataloader) == 0:
             self._log(runner)
 
@@ -167,7 +167,7 @@ class GaugeHook(Hook):
         self._num_keys = 0
 
 
-def labels_of(data_batch: dict | None) -> Tensor | None:
+def labels_or_none(data_batch: dict | None) -> Tensor | None:
     """(N,) true classes of a batch, or None if an image has none."""
     samples = (data_batch or {}).get('data_samples') or []
     labels = [sample.gt_label for sample in samples if 'gt_label' in sample]

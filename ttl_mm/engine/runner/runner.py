@@ -14,7 +14,7 @@ from mmengine.runner import CheckpointLoader
 from torch import distributed as dist
 from torch import nn
 
-from ttl_mm.checkpoint.coverage import ENOUGH, check_coverage, load_state
+from ttl_mm.checkpoint.coverage import ENOUGH, load_state
 from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, sealed_files
 from ttl_mm.engine.guards.data_size import check_iterations
@@ -181,8 +181,7 @@ class Runner(mmengine.runner.Runner):
         checkpoint = CheckpointLoader.load_checkpoint(filename, 'cpu')
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
         state, model = tensors_of(checkpoint), unwrap_model(self.model)
-        self.logger.info(check_coverage(model, state, filename))
-        load_state(model, state, filename, min_coverage=ENOUGH)
+        self.logger.info(load_state(model, state, filename, min_coverage=ENOUGH))
         return checkpoint
 
     def resume(self, filename: str, *args, **kwargs) -> None:

@@ -10,7 +10,7 @@ from mmengine.dist import get_dist_info
 from mmengine.logging import HistoryBuffer, MessageHub
 from torch import nn
 
-from ttl_mm.checkpoint.plain_types import only_plain, plain
+from ttl_mm.checkpoint.plain_types import keep_plain_types, to_plain_types
 from ttl_mm.engine.state.control_group import gather_to_first
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state
@@ -42,22 +42,28 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
             'seed': runner.seed,
             'experiment_name': runner.experiment_name,
             'ttl_mm_version': __version__,
-            'dataset_meta': only_plain(getattr(runner.train_dataloader.dataset, 'metainfo', {})),
+            'dataset_meta': keep_plain_types(
+                getattr(runner.train_dataloader.dataset, 'metainfo', {})
+            ),
         },
         'state_dict': model.state_dict(),
-        'optimizer': plain(runner.optim_wrapper.state_dict()),
-        'param_schedulers': plain(_scheduler_states(runner.param_schedulers)),
+        'optimizer': to_plain_types(runner.optim_wrapper.state_dict()),
+        'param_schedulers': to_plain_types(_scheduler_states(runner.param_schedulers)),
         'message_hub': _message_hub_state(runner.message_hub),
         'ttl_mm': {
             'ranks': ranks,
-            'hooks': {name: plain(hook.state_dict()) for name, hook in _with_state(runner)},
+            'hooks': {
+                name: to_plain_types(hook.state_dict()) for name, hook in _with_state(runner)
+            },
             'settings': asdict(RunSettings.of(runner)),
             'config': config_text(runner.cfg),
             'validated': getattr(runner.train_loop, 'validated', -1),
         },
     }
     runner.call_hook('before_save_checkpoint', checkpoint=state)
-    state['state_dict'] = {name: plain(value) for name, value in state['state_dict'].items()}
+    state['state_dict'] = {
+        name: to_plain_types(value) for name, value in state['state_dict'].items()
+    }
     return state
 
 
@@ -83,9 +89,11 @@ def config_text(cfg) -> str:
 def _rank_state(model: nn.Module) -> dict[str, Any]:
     """What differs between ranks: generators, gradients not applied yet, BN statistics."""
     rank, _ = get_dist_info()
-    buffers = {} if rank == 0 else {name: plain(value) for name, value in model.named_buffers()}
+    buffers = (
+        {} if rank == 0 else {name: to_plain_types(value) for name, value in model.named_buffers()}
+    )
     gradients = {
-        name: plain(parameter.grad)
+        name: to_plain_types(parameter.grad)
         for name, parameter in model.named_parameters()
         if parameter.grad is not None
     }
@@ -137,7 +145,7 @@ def _message_hub_state(hub: MessageHub) -> dict[str, Any]:
             'values': torch.tensor(values[-HISTORY:]), 'counts': torch.tensor(counts[-HISTORY:]),
         }  # fmt: skip
     info = {name: value for name, value in hub.runtime_info.items() if name not in _OF_THIS_RUN}
-    return {'log_scalars': scalars, 'runtime_info': only_plain(info)}
+    return {'log_scalars': scalars, 'runtime_info': keep_plain_types(info)}
 
 
 def _load_message_hub(hub: MessageHub, state: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features, versions
-from ttl_mm.evaluation.judge import write_json
+from ttl_mm.evaluation.figures import write_json
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.evaluation.retrieval import evaluate_retrieval
 from ttl_mm.evaluation.run import Progress, join_group

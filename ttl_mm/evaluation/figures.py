@@ -49,7 +49,7 @@ def _short(value) -> str:
     return value[:12] if isinstance(value, str) and len(value) > 40 else str(value)
 
 
-def judge(
+def evaluate_features(
     train: Features,
     test: Features,
     protocols: Sequence[str] = ('knn', 'linear'),
