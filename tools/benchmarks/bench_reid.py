@@ -45,7 +45,7 @@ def timed(function) -> tuple[float, object]:
 
 
 class SampleMemory:
-    """A pipeline that reads nothing but the name, and tells the memory of the worker."""
+    """A pipeline that reads nothing but the name, and returns the memory of the worker."""
 
     def __call__(self, results: dict) -> tuple[int, int]:
         return os.getpid(), memory() if results['sample_idx'] % 100 == 0 else 0
@@ -75,7 +75,7 @@ def bench_list(folder: Path, count: int) -> None:
     )
 
     seconds, bags = timed(lambda: train_identities(listed))
-    print(f'list: {len(bags):,} bags told from their names in {seconds:.1f} s')
+    print(f'list: {len(bags):,} bags read from the names in {seconds:.1f} s')
 
     (folder / 'image.jpg').write_bytes(_jpeg())
     views = {'type': 'ttl_mm.RandomViews', 'views': [{'size': 224}, {'size': 224, 'blur': 0.1}]}

@@ -3,9 +3,8 @@
 import argparse
 
 from ttl_mm.cli._options import add_out, add_renamed, add_shared
-from ttl_mm.errors import UserError
 
-HELP = 'judge frozen features: kNN, linear probe, low-shot SVM, re-identification, pictures'
+HELP = 'judge frozen features: kNN, linear probe, low-shot SVM, pictures'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,15 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--knn', action='store_true', help='weighted kNN')
     parser.add_argument('--linear', action='store_true', help='logistic regression, no penalty')
     parser.add_argument('--lowshot', action='store_true', help='SVM on 1 to 96 images per class')
-    parser.add_argument(
-        '--reid', action='store_true', help='re-identification: --data is SYSU-30k or Market-1501'
-    )
-    parser.add_argument(
-        '--reference-flip', action='store_true', help="with --reid: the release's flip weighting"
-    )
-    parser.add_argument(
-        '--queries', type=int, nargs='+', default=(), help='with --reid: those of the picture'
-    )
+    add_renamed(parser, '--reid', '`ttl reid eval CHECKPOINT --data DIR`')
     parser.add_argument(
         '--neighbors',
         type=int,
@@ -76,43 +67,6 @@ def run(args: argparse.Namespace) -> None:
     options = dict(vars(args))
     for name in ('command', 'run'):  # of the command line itself
         options.pop(name)
-    if options.pop('reid'):
-        return run_reid(args)
-    for name in ('reference_flip', 'queries'):
-        if options.pop(name):
-            raise UserError(f'--{name.replace("_", "-")} belongs to --reid: add that.')
     options['k'] = options.pop('neighbors')
     chosen = [name for name in ('knn', 'linear', 'lowshot') if options.pop(name)]
     evaluate_checkpoint(**options, protocols=chosen or ['knn', 'linear'])
-
-
-def run_reid(args: argparse.Namespace) -> None:
-    """Re-identification has queries and a gallery in place of classes, and figures of its own."""
-    from ttl_mm.tasks.reid.evaluate import evaluate_reid
-
-    others = (
-        'knn',
-        'linear',
-        'lowshot',
-        'neighbors',
-        'temperature',
-        'tsne',
-        'confusion',
-        'stage',
-        'size',
-    )
-    if given := [f'--{name}' for name in others if getattr(args, name)]:
-        raise UserError(f'{", ".join(given)} and --reid do not go together: run them apart.')
-    if len(args.source) > 1:
-        raise UserError(f'{len(args.source)} files given: --reid takes one.')
-    evaluate_reid(
-        args.source[0],
-        args.data,
-        args.out,
-        reference_flip=args.reference_flip,
-        queries=args.queries,
-        config=args.config,
-        device=args.device,
-        batch_size=args.batch_size,
-        workers=args.workers,
-    )

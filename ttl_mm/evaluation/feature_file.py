@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,12 +106,23 @@ class FeatureWriter:
         self._progress.unlink(missing_ok=True)
         layout = json.loads(header[8:])
         first, last = layout['paths']['data_offsets']
+        self._check_space(len(header) + last)
         with open(self._partial, 'wb') as file:
             file.write(header)
             file.seek(len(header) + first)
             file.write(names)
             file.truncate(len(header) + last)
+            if hasattr(os, 'posix_fallocate'):  # a memory map on a full disk ends in SIGBUS
+                os.posix_fallocate(file.fileno(), 0, len(header) + last)
         self._progress.write_bytes(digest + bytes(self.num_batches))
+
+    def _check_space(self, size: int) -> None:
+        self._partial.unlink(missing_ok=True)
+        free = shutil.disk_usage(self.path.parent).free
+        if size > free:
+            raise UserError(
+                f'{self.path} needs {size:,} bytes, {free:,} are free: choose another folder.'
+            )
 
     def missing(self) -> list[int]:
         """The batches that are not written yet."""

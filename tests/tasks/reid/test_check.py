@@ -6,8 +6,7 @@ from ttl_mm.tasks.reid.synthetic import make_split
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+def root(tmp_path):
     make_split(tmp_path / 'data', train_people=4, images_each=3, test_people=5, distractors=7)
     return tmp_path / 'data'
 
@@ -22,19 +21,18 @@ def test_counts_of_a_sound_sysu_set(root):
     assert report.usable
     assert not report.notes
     assert report.counts == {
-        'query': '5 images, 5 identities, 1 cameras, 0 distractors, 0 junk',
-        'gallery': '12 images, 5 identities, 1 cameras, 7 distractors, 0 junk',
-        'train': f'12 images below {root}/sysu_train_set_all, 4 identities or bags, '
-        '12 files looked for, 0 absent',
+        'query': '5 images (identities: 5, cameras: 1, distractors: 0, junk: 0)',
+        'gallery': '12 images (identities: 5, cameras: 1, distractors: 7, junk: 0)',
+        'train': f'12 images below {root}/sysu_train_set_all '
+        '(identities or bags: 4), 0 missing of 12 looked for',
     }
 
 
-def test_counts_of_a_sound_market_set(tmp_path, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+def test_counts_of_a_sound_market_set(tmp_path):
     make_split(tmp_path / 'data', 'market', test_people=5, distractors=8)
     report = check_reid(tmp_path / 'data')
     assert report.usable
-    counts = '23 images, 5 identities, 6 cameras, 6 distractors, 2 junk'
+    counts = '23 images (identities: 5, cameras: 6, distractors: 6, junk: 2)'
     assert report.counts['bounding_box_test'] == counts
 
 
@@ -43,34 +41,36 @@ def test_without_a_list_the_folders_tell_the_bags(root):
     (root / 'sysu_train_set_all/0000000005').mkdir()
     report = check_reid(root)
     assert report.counts['train'] == (
-        f'5 folders below {root}/sysu_train_set_all, no list, 5 identities or bags'
+        f'5 folders below {root}/sysu_train_set_all, without a list (identities or bags: 5)'
     )
-    assert report.errors['identity in training and in test images'] == ['5']
+    assert report.errors['identity in both training and test images'] == ['5']
 
 
-def test_absent_training_images(root):
+def test_missing_training_images(root):
     (root / 'sysu_train_set_all/0000000002/0000000002_1.jpg').unlink()
     report = check_reid(root)
-    assert '12 files looked for, 1 absent' in report.counts['train']
+    assert '1 missing of 12 looked for' in report.counts['train']
     assert list(report.errors.values()) == [['0000000002/0000000002_1.jpg']]
-    assert 'ERROR: 1 x training image that is not in' in str(report)
+    assert 'ERROR: 1 x training image missing in' in str(report)
 
 
-def test_a_share_of_the_training_images(root):
-    assert '3 files looked for' in check_reid(root, files=3).counts['train']
+def test_how_many_training_images_are_looked_for(root):
+    assert 'of 3 looked for' in check_reid(root, files=3).counts['train']
+    assert 'of 12 looked for' in check_reid(root, files=None).counts['train']
+    assert 'looked for' not in check_reid(root, files=0).counts['train']
 
 
 def test_an_identity_on_both_sides(root):
     write_name_list(root / 'meta/train.txt', ['0000000001/a.jpg', '0000000006/a.jpg'])
-    assert check_reid(root).errors['identity in training and in test images'] == ['6']
+    assert check_reid(root).errors['identity in both training and test images'] == ['6']
 
 
 def test_malformed_names(root, query):
     for name in ('portrait.jpg', '0012_5.jpg', '0013_6.jpg'):
         (query / name).touch()
     errors = check_reid(root).errors
-    assert errors['file name that names no identity'] == ['query/portrait.jpg']
-    assert errors['file name that names no camera'] == ['query/0012_5.jpg', 'query/0013_6.jpg']
+    assert errors['file name with no identity'] == ['query/portrait.jpg']
+    assert errors['file name with no camera'] == ['query/0012_5.jpg', 'query/0013_6.jpg']
 
 
 def test_an_empty_query_folder(root, query):
@@ -96,13 +96,13 @@ def test_queries_that_cannot_be_found(root, query):
     (query / '000000005_c2_9.jpg').touch()
     report = check_reid(root)
     assert report.errors == {
-        'query that is nobody': ['-1_c1_1.jpg'],
+        'query that shows no known person': ['-1_c1_1.jpg'],
         'empty file': ['query/000000005_c2_9.jpg'],
     }
     assert report.notes == {
-        'query without a match from another camera, skipped': [
+        'query without a match from another camera (skipped)': [
             '000000005_c1_1.jpg',
             '000000099_c2_2.jpg',
         ],
-        'query image that is in the gallery too, junk there': ['000000005_c1_1.jpg'],
+        'query image that is also in the gallery (junk there)': ['000000005_c1_1.jpg'],
     }

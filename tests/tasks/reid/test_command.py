@@ -1,19 +1,16 @@
+"""``ttl reid check`` and ``ttl reid make``; ``ttl reid eval`` is tested in test_evaluate.py."""
+
 import pytest
 
 from ttl_mm.cli import main
 
 
-@pytest.fixture(autouse=True)
-def no_shared_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
-
-
-@pytest.mark.parametrize('layout', ['sysu', 'market'])
-def test_what_is_made_passes_the_check(tmp_path, capsys, layout):
-    root = str(tmp_path / 'data')
-    assert main(['reid', 'make', root, '--layout', layout, '--test-people', '3']) == 0
-    assert main(['reid', 'check', root]) == 0
-    assert 'query: 3 images, 3 identities' in capsys.readouterr().out
+def test_what_is_made_passes_the_check(tmp_path, capsys):
+    for layout in ('sysu', 'market'):
+        root = str(tmp_path / layout)
+        assert main(['reid', 'make', root, '--layout', layout, '--test-people', '3']) == 0
+        assert main(['reid', 'check', root]) == 0
+        assert 'query: 3 images (identities: 3' in capsys.readouterr().out
 
 
 def test_made_data_never_covers_other_data(tmp_path, capsys):
@@ -26,7 +23,20 @@ def test_unusable_data_ends_with_2_and_is_named(tmp_path, capsys):
     root = tmp_path / 'data'
     assert main(['reid', 'make', str(root)]) == 0
     (root / 'sysu_test_set_all/gallery/portrait.jpg').write_bytes(b'x')
-    assert main(['reid', 'check', str(root), '--files', '0']) == 2
+    assert main(['reid', 'check', str(root)]) == 2
     captured = capsys.readouterr()
-    assert 'ERROR: 1 x file name that names no identity: gallery/portrait.jpg' in captured.out
-    assert 'not fit for use' in captured.err
+    assert 'ERROR: 1 x file name with no identity: gallery/portrait.jpg' in captured.out
+    assert f'{root} cannot be used' in captured.err
+
+
+def test_files_is_a_number_or_all(tmp_path, capsys):
+    root = str(tmp_path / 'data')
+    assert main(['reid', 'make', root, '--train-people', '2', '--images-each', '3']) == 0
+    for files, expected in (('all', 'of 6 looked for'), ('4', 'of 4 looked for')):
+        assert main(['reid', 'check', root, '--files', files]) == 0
+        assert expected in capsys.readouterr().out
+    assert main(['reid', 'check', root, '--files', '0']) == 0
+    assert 'looked for' not in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='2'):
+        main(['reid', 'check', root, '--files', '-1'])
+    assert "'-1' is neither a number nor" in capsys.readouterr().err

@@ -1,9 +1,15 @@
+"""``ttl reid eval`` and the function behind it."""
+
 import json
+import os
+from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
+from torch.multiprocessing import start_processes
 
+from tests.helpers.toy_run import free_port
 from ttl_mm.cli import main
 from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.evaluation.feature_file import read_features
@@ -25,7 +31,6 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     monkeypatch.chdir(tmp_path)
     make_split('data', 'market', train_people=2, images_each=1, test_people=4, distractors=8)
     return 'data'
@@ -50,10 +55,10 @@ def expected_rank_1(features) -> float:
 
 
 def test_command_line(data, checkpoint, capsys):
-    arguments = ['eval', checkpoint, '--reid', '--data', data, '--out', 'out', '--workers', '0']
+    arguments = ['reid', 'eval', checkpoint, '--data', data, '--out', 'out', '--workers', '0']
     assert main([*arguments, '--queries', '1', '3']) == 0
     printed = capsys.readouterr().out
-    assert 'bounding_box_test: 20 images, 4 identities' in printed
+    assert 'bounding_box_test: 20 images (identities: 4' in printed
     features = read_features('out/reid.safetensors')
     assert features.features.shape == (24, 64)
     with open('out/figures.json') as file:
@@ -67,7 +72,7 @@ def test_command_line(data, checkpoint, capsys):
     assert {'checkpoint_sha256', 'data_fingerprint', 'measured_with'} < set(figure)
     assert Image.open('out/matches.png').size[1] > 2 * 160  # two queries
 
-    assert main(['eval', 'out/reid.safetensors', '--reid', '--out', 'again']) == 0
+    assert main(['reid', 'eval', 'out/reid.safetensors', '--out', 'again']) == 0
     with open('out/figures.json') as first, open('again/figures.json') as second:
         assert first.read() == second.read()
 
@@ -81,27 +86,39 @@ def test_the_reference_flip_is_another_protocol(data, checkpoint):
     assert 1e-4 < difference.max() < 1
 
 
-@pytest.mark.parametrize(
-    ('extra', 'message'),
-    [
-        (['--knn', '--neighbors', '5'], '--knn, --neighbors and --reid do not go together'),
-        (['--queries', '4'], 'there are the queries 0 to 3'),
-        (['another.pth'], '2 files given'),
-    ],
-)
-def test_bad_arguments(data, checkpoint, capsys, extra, message):
-    assert main(['eval', checkpoint, *extra, '--reid', '--data', data, '--workers', '0']) == 2
-    assert message in capsys.readouterr().err
+def test_a_query_that_does_not_exist(data, checkpoint, capsys):
+    arguments = ['reid', 'eval', checkpoint, '--data', data, '--workers', '0', '--queries']
+    assert main([*arguments, '4']) == 2
+    assert 'the data has queries 0 to 3' in capsys.readouterr().err
 
 
-def test_options_of_reid_alone(checkpoint, capsys):
-    assert main(['eval', checkpoint, '--reference-flip']) == 2
-    assert '--reference-flip belongs to --reid' in capsys.readouterr().err
-
-
-def test_an_identity_on_both_sides_ends_it_before_extraction(tmp_path, checkpoint, capsys, data):
+def test_an_identity_in_both_splits_is_found_before_extraction(tmp_path, checkpoint, capsys, data):
     make_split('sysu')
     write_name_list('sysu/meta/train.txt', ['0000000009/a.jpg'])
-    assert main(['eval', checkpoint, '--reid', '--data', 'sysu', '--out', 'out']) == 2
-    assert 'identity in training and in test images: 9' in capsys.readouterr().out
+    assert main(['reid', 'eval', checkpoint, '--data', 'sysu', '--out', 'out']) == 2
+    assert 'identity in both training and test images: 9' in capsys.readouterr().out
     assert not (tmp_path / 'out').exists()
+
+
+def run_rank(rank, arguments, port):
+    """What torchrun starts: ``main`` in a process that finds its group in the environment."""
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE='2')
+    os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+    assert main(arguments) == 0
+
+
+def test_processes_of_torchrun_share_the_extraction(data, checkpoint):
+    arguments = ['reid', 'eval', checkpoint, '--data', data, '--batch-size', '5', '--workers', '0']
+    assert main([*arguments, '--out', 'alone']) == 0
+    start_processes(
+        run_rank, ([*arguments, '--out', 'shared'], free_port()), nprocs=2, start_method='fork'
+    )
+    assert sorted(os.listdir('shared')) == ['figures.json', 'matches.png', 'reid.safetensors']
+    for name in ('figures.json', 'reid.safetensors'):
+        assert Path('alone', name).read_bytes() == Path('shared', name).read_bytes()
+
+
+def test_the_former_option_of_ttl_eval_names_the_command(capsys):
+    with pytest.raises(SystemExit, match='2'):
+        main(['eval', 'x.pth', '--reid', '--reference-flip', '--data', 'y'])
+    assert 'ttl reid eval CHECKPOINT --data DIR' in capsys.readouterr().err

@@ -1,27 +1,31 @@
-"""``ttl reid``: person re-identification data, checked or made up."""
+"""``ttl reid``: evaluate a checkpoint by re-identification; check the data, or make a small set."""
 
-from argparse import ArgumentParser, Namespace
-
-from ttl_mm.errors import UserError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 NAME = 'reid'
-HELP = 're-identification data: check it before a run, or make a small set to try things with'
+HELP = 'person re-identification: evaluate a checkpoint, check the data, make a small set'
+EVAL = 'rank-1, rank-5, rank-10 and mAP of frozen features, and a picture of the best matches'
+CHECK = 'check the data before a run: counts, file names, missing files, identities in both splits'
+MAKE = 'draw a small synthetic set in the layout of SYSU-30k or Market-1501'
+DATA = 'SYSU-30k, Market-1501, or a folder with query and gallery'
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add ``check`` and ``make``."""
-    jobs = parser.add_subparsers(dest='job', required=True)
-    check = jobs.add_parser('check', help='counts, malformed names, absent files, split leaks')
-    check.add_argument('root', help='SYSU-30k, Market-1501, or a folder with query and gallery')
+    """Add ``eval``, ``check`` and ``make``."""
+    jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
+    _add_eval(jobs.add_parser('eval', help=EVAL, description=EVAL))
+    check = jobs.add_parser('check', help=CHECK, description=CHECK)
+    check.add_argument('data', metavar='DIR', help=DATA)
     check.add_argument(
         '--files',
-        type=int,
+        type=count_or_all,
         default=10_000,
         metavar='N',
-        help='look for N of the listed training images on disk (default 10000; 0 for all)',
+        help='how many of the listed training images to look for on disk: a number, 0 for none, '
+        'or all (default: 10000)',
     )
-    make = jobs.add_parser('make', help='draw a small synthetic set in the same layout')
-    make.add_argument('root', help='a folder to create')
+    make = jobs.add_parser('make', help=MAKE, description=MAKE)
+    make.add_argument('root', metavar='DIR', help='a folder to create')
     make.add_argument('--layout', choices=['sysu', 'market'], default='sysu')
     make.add_argument('--train-people', type=int, default=8, metavar='N')
     make.add_argument('--images-each', type=int, default=6, metavar='N')
@@ -30,28 +34,68 @@ def add_arguments(parser: ArgumentParser) -> None:
     make.add_argument('--seed', type=int, default=0)
 
 
+def _add_eval(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        'source',
+        metavar='CHECKPOINT_OR_FEATURES',
+        help='a checkpoint (with --data), or reid.safetensors of an earlier evaluation',
+    )
+    parser.add_argument('--data', metavar='DIR', help=DATA)
+    parser.add_argument('--out', metavar='DIR', help='folder for features, figures and the picture')
+    parser.add_argument(
+        '--reference-flip',
+        action='store_true',
+        help='combine image and mirror image as the SYSU-30k release does',
+    )
+    parser.add_argument(
+        '--queries',
+        type=int,
+        nargs='+',
+        default=(),
+        metavar='N',
+        help='queries to show in matches.png, counted from 0 (default: eight, evenly spread)',
+    )
+    parser.add_argument('--config', help='config of the model, if the shapes do not determine it')
+    parser.add_argument('--batch-size', type=int, default=100)
+    parser.add_argument('--workers', type=int, default=2, help='processes that load images')
+    parser.add_argument('--device', help='such as cuda:1 or cpu (default: a GPU if there is one)')
+
+
+def count_or_all(text: str) -> int | None:
+    """'all' -> None, else a number of at least 0."""
+    if text == 'all':
+        return None
+    if not text.isdecimal():
+        raise ArgumentTypeError(f'{text!r} is neither a number nor "all"')
+    return int(text)
+
+
 def run(args: Namespace) -> None:
-    """Check, or make, the data in ``args.root``."""
-    if args.job == 'check':
-        check(args.root, args.files or None)
-    else:
-        make(args)
+    """Run one of the three jobs."""
+    options = {name: value for name, value in vars(args).items() if name not in _OF_THE_PARSER}
+    {'eval': _evaluate, 'check': _check, 'make': _make}[args.job](**options)
 
 
-def check(root: str, files: int | None) -> None:
-    """Print the report; raise if the data cannot be used."""
+_OF_THE_PARSER = ('command', 'job', 'run')
+
+
+def _evaluate(**options) -> None:
+    from ttl_mm.tasks.reid.evaluate import evaluate_reid
+
+    evaluate_reid(**options)
+
+
+def _check(data: str, files: int | None) -> None:
+    from ttl_mm.datasets.data_report import require_usable
     from ttl_mm.tasks.reid.check import check_reid
 
-    report = check_reid(root, files)
+    report = check_reid(data, files)
     print(report)
-    if not report.usable:
-        raise UserError(f'{root} is not fit for use: mend the errors above.')
+    require_usable([report], data)
 
 
-def make(args: Namespace) -> None:
-    """Draw a set, never over files that are there."""
+def _make(root: str, **options) -> None:
     from ttl_mm.tasks.reid.synthetic import make_split
 
-    options = 'layout', 'train_people', 'images_each', 'test_people', 'distractors', 'seed'
-    make_split(args.root, **{name: getattr(args, name) for name in options})
-    print(f'{args.root}: made; look at it with `ttl reid check {args.root}`')
+    make_split(root, **options)
+    print(f'{root}: created; check it with `ttl reid check {root}`')

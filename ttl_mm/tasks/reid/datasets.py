@@ -1,4 +1,4 @@
-"""Person re-identification data: SYSU-30k, Market-1501 and any folders named like them."""
+"""Person re-identification data: SYSU-30k, Market-1501 and any folders that are named like them."""
 
 import os
 from collections.abc import Sequence
@@ -8,15 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from mmengine.dataset import Compose
 
+from ttl_mm.datasets.data_report import shorten
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.errors import UserError
 from ttl_mm.registry import DATASETS
-from ttl_mm.tasks.reid.names import parse_names, train_identities
+from ttl_mm.tasks.reid.names import require_names, train_identities
 
 
 class ReIDLayout(NamedTuple):
-    """Where the parts of a data set are; training parts are None where there are none."""
+    """Where the parts of a dataset are; a training part that does not exist is None."""
 
     test: Path
     query: str  # folder below `test`
@@ -26,10 +27,10 @@ class ReIDLayout(NamedTuple):
 
 
 def find_layout(root: str | os.PathLike) -> ReIDLayout:
-    """Recognise SYSU-30k (its root or its test folder), Market-1501, or query/ and gallery/."""
+    """Recognize SYSU-30k (its root or its test folder), Market-1501, or query/ and gallery/."""
     root = Path(root)
     if not root.is_dir():
-        raise UserError(f'{root} is no folder: check the path of the re-identification data.')
+        raise UserError(f'{root} is not a folder: check the path of the re-identification data.')
     if (root / 'sysu_test_set_all').is_dir():
         lists = [path for path in (root / 'meta/train.txt', root / 'train.txt') if path.is_file()]
         train_list = lists[0] if lists else None
@@ -39,7 +40,7 @@ def find_layout(root: str | os.PathLike) -> ReIDLayout:
     for name in ('query', gallery):
         if not (root / name).is_dir():
             raise UserError(
-                f'{root} holds no folder {name}: expected sysu_test_set_all (SYSU-30k), query and '
+                f'{root} has no folder {name}: expected sysu_test_set_all (SYSU-30k), query and '
                 'bounding_box_test (Market-1501), or query and gallery.'
             )
     return ReIDLayout(root, 'query', gallery, _folder(root / 'bounding_box_train'), None)
@@ -60,12 +61,11 @@ def _train_root(root: Path, train_list: Path | None) -> Path | None:
     return folder
 
 
-@DATASETS.register_module()
 class ReIDTestSet(ImageFolder):
     """Query images, then gallery images, with identity and camera from their names.
 
-    ``metainfo`` has what an evaluator needs of all images: ``ids`` and ``cams`` (N,) and
-    ``num_query``; and the identities as ``classes``, which ``gt_label`` counts.
+    ``metainfo`` has ``ids`` and ``cams`` (N,) of all images, ``num_query``, and the identities as
+    ``classes``; ``gt_label`` is an index into these.
 
     Args:
         data_root: The folder that holds both.
@@ -85,7 +85,7 @@ class ReIDTestSet(ImageFolder):
         self.pipeline = Compose(pipeline)
         self.folders = [os.path.join(data_root, folder) for folder in (query, gallery)]
         self.names = [scan_folder(folder) for folder in self.folders]
-        ids, cams = zip(*map(parse_names, self.names, self.folders))
+        ids, cams = zip(*map(require_names, self.names, self.folders))
         ids = np.concatenate(ids)
         classes, self.labels = np.unique(ids, return_inverse=True)
         self.metainfo = {
@@ -108,11 +108,11 @@ class ReIDTestSet(ImageFolder):
 
 @DATASETS.register_module()
 class ReIDTrainSet(ImageFolder):
-    """Training images without labels: the bags of SYSU-30k, and identities elsewhere, are not read.
+    """Training images without labels: neither the bags of SYSU-30k nor identities are used.
 
     Args:
-        test_root: The folder of the test set, see :func:`find_layout`. If given, an identity on
-            both sides ends the run before it starts.
+        test_root: The folder of the test set, see :func:`find_layout`. If given, an identity that
+            is also in the test set is an error before training starts.
         kwargs: Of :class:`ImageFolder`.
     """
 
@@ -125,11 +125,10 @@ class ReIDTrainSet(ImageFolder):
 
 
 def check_disjoint(train: set[int], test: set[int]) -> None:
-    """Refuse identities that are trained on and tested with."""
+    """Raise an error if training and test images share identities."""
     if both := sorted(train & test):
-        more = f' and {len(both) - 5} more' if len(both) > 5 else ''
         raise UserError(
-            f'{len(both)} identities are in the training and in the test images '
-            f'({", ".join(map(str, both[:5]))}{more}): the result would mean nothing. Take them '
-            'out of one of the two.'
+            f'training and test images share identities, {len(both)} in all '
+            f'({shorten([str(identity) for identity in both])}): the result would be meaningless. '
+            'Remove them from one of the two.'
         )

@@ -1,14 +1,13 @@
-"""From a checkpoint and a folder to rank-1: what ``ttl eval --reid`` does."""
+"""From a checkpoint and a folder to rank-1 and mAP: ``ttl reid eval``."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from mmengine.config import Config
 from mmengine.dist import get_dist_info
-from mmengine.registry import DefaultScope
 
+from ttl_mm.datasets.data_report import require_usable
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features, versions
@@ -16,16 +15,25 @@ from ttl_mm.evaluation.figures import write_json
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.evaluation.retrieval import evaluate_retrieval
 from ttl_mm.evaluation.run import Progress, join_group
-from ttl_mm.registry import DATASETS
 from ttl_mm.tasks.reid.check import check_reid
 from ttl_mm.tasks.reid.datasets import ReIDTestSet, find_layout
 from ttl_mm.tasks.reid.flip_features import FlipFeatures
 from ttl_mm.tasks.reid.match_picture import best_matches, draw_matches
-from ttl_mm.tasks.reid.names import parse_names
+from ttl_mm.tasks.reid.names import require_names
 
-CONFIG = Path(__file__).with_name('reid_config.py')
+HEIGHT, WIDTH = 256, 128  # of the network's input, as in the SYSU-30k release
+PIPELINE = (
+    {'type': 'ttl_mm.LoadImage'},
+    {
+        'type': 'mmpretrain.Resize',
+        'scale': (WIDTH, HEIGHT),
+        'interpolation': 'bicubic',
+        'backend': 'pillow',
+    },
+    {'type': 'mmpretrain.PackInputs'},
+)
 FEATURES, PICTURE = 'reid.safetensors', 'matches.png'
-FLIPS = {False: 'n(f + m)', True: 'n(n(f) + m), as released'}
+FLIPS = {False: 'n(f + m)', True: 'n(n(f) + m), as released'}  # see combine_flip
 
 
 def evaluate_reid(
@@ -40,19 +48,22 @@ def evaluate_reid(
     batch_size: int = 100,
     workers: int = 0,
 ) -> list[dict] | None:
-    """Extract if need be, rank, print, and write ``figures.json`` and a picture of matches.
+    """Extract features, rank the gallery, print the figures and write them with a picture.
+
+    Writes ``reid.safetensors`` (features), ``figures.json`` and ``matches.png``. Under torchrun the
+    processes share the extraction, and the first one does the rest.
 
     Args:
         source: A checkpoint that :func:`load_model` reads, or the feature file of an earlier call.
-        data: SYSU-30k, Market-1501 or the like, see :func:`find_layout`. A feature file knows its
-            identities and cameras; it needs the images for the picture alone.
-        out: The folder for all files.
+        data: SYSU-30k, Market-1501 or the like, see :func:`find_layout`. A feature file contains
+            identities and cameras; it needs the images only for the picture.
+        out: Folder of the files that are written.
         reference_flip: See :func:`ttl_mm.tasks.reid.flip_features.combine_flip`.
-        queries: The queries of the picture, counted from 0; eight, evenly spread, if empty.
-        config: The config of the model, if its shapes do not tell.
+        queries: Queries to show in the picture, counted from 0; eight, evenly spread, if empty.
+        config: Config of the model, if the shapes in the checkpoint do not determine it.
         device: Where to compute; a GPU if there is one.
-        batch_size: Images at once.
-        workers: Processes that read images.
+        batch_size: Images per forward pass.
+        workers: Processes that load images.
 
     Returns:
         The figures on the first process, None on the others.
@@ -61,7 +72,10 @@ def evaluate_reid(
         UserError: The data or the checkpoint cannot give a meaningful result.
     """
     if queries and data is None:
-        raise UserError('the picture of matches shows images: name them with --data DIR.')
+        raise UserError(
+            '--queries selects images of the picture: name their folder with --data DIR.'
+        )
+    join_group()
     folder = Path(out) if out else _default_folder(source, data)
     if is_feature_file(source):
         features = read_features(source)
@@ -75,7 +89,7 @@ def evaluate_reid(
     result = evaluate_retrieval(*sides, device=device or _best_device())
     figures = describe(result, features)
     print(*(f'{figure["metric"]:18s}{figure["value"]:7.2f}' for figure in figures), sep='\n')
-    print(f'{result["valid_queries"]} queries, {result["skipped_queries"]} without a match skipped')
+    print(f'queries with a match: {result["valid_queries"]}, without: {result["skipped_queries"]}')
     folder.mkdir(parents=True, exist_ok=True)
     write_json(figures, folder / 'figures.json')
     written = ['figures.json']
@@ -91,17 +105,15 @@ def _extract(
 ) -> Features:
     if data is None:
         raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')
-    join_group()
-    report = check_reid(data, files=0)  # training images may be elsewhere by now
+    report = check_reid(data, files=0)  # evaluation needs no training images
     if get_dist_info()[0] == 0:
         print(report, flush=True)
-    if not report.usable:
-        raise UserError(f'{data} gives no meaningful figures: mend what is above.')
+    require_usable([report], data)
     dataset = open_test_set(data)
     backbone, preprocessor, about = load_model(checkpoint, config, device)
     about |= {
         'flip': FLIPS[reference_flip],
-        'crop': '256 x 128, bicubic',
+        'crop': f'{HEIGHT} x {WIDTH}, bicubic',
         'num_query': dataset.metainfo['num_query'],
     }
     return extract_features(
@@ -117,26 +129,25 @@ def _extract(
 
 
 def open_test_set(data: str) -> ReIDTestSet:
-    """The query and gallery images of ``data``, brought to the size of the protocol."""
+    """The query and gallery images of ``data``, resized to the network's input."""
     layout = find_layout(data)
-    dataset = Config.fromfile(CONFIG).test_dataloader.dataset
-    dataset.update(data_root=str(layout.test), query=layout.query, gallery=layout.gallery)
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
-        return DATASETS.build(dataset)
+    return ReIDTestSet(str(layout.test), layout.query, layout.gallery, PIPELINE)
 
 
 def split_sides(features: Features) -> tuple[np.ndarray, ...]:
     """Features, identities and cameras of the queries, then those of the gallery."""
     if 'num_query' not in features.about:
-        raise UserError('these features are not of queries and a gallery: extract with --reid.')
-    ids, cams = parse_names(features.paths, 'the feature file')
+        raise UserError(
+            'these features are not of queries and a gallery: extract them with `ttl reid eval`.'
+        )
+    ids, cams = require_names(features.paths, 'the feature file')
     n = features.about['num_query']
     arrays = features.features, ids, cams
     return *(array[:n] for array in arrays), *(array[n:] for array in arrays)
 
 
 def describe(result: dict[str, float], features: Features) -> list[dict]:
-    """Each figure with what it rests on."""
+    """Each figure with protocol, data, weights and versions."""
     about = features.about
     origin = {key: about[key] for key in ('checkpoint', 'checkpoint_sha256') if key in about}
     basis = {
@@ -167,11 +178,11 @@ def draw_best(sides, paths: Sequence[str], root: Path, queries: Sequence[int] = 
         sides: Of :func:`split_sides`.
         paths: Of all images below ``root``, queries first.
         root: The folder of the test set.
-        queries: Which; eight of them, evenly spread, if empty.
+        queries: Which queries; eight, evenly spread, if empty.
     """
     n = len(sides[0])
     if wrong := [q for q in queries if not 0 <= q < n]:
-        raise UserError(f'queries {wrong} were asked for: there are the queries 0 to {n - 1}.')
+        raise UserError(f'queries {wrong} do not exist: the data has queries 0 to {n - 1}.')
     queries = list(queries) or np.unique(np.linspace(0, n - 1, 8).astype(int)).tolist()
     rankings = best_matches(*sides, queries)
     return draw_matches(rankings, lambda q: root / paths[q], lambda g: root / paths[n + g])

@@ -1,61 +1,39 @@
-"""A backbone as a model of features: what re-identification is evaluated with."""
+"""One feature of an image and its mirror image: what re-identification ranks by."""
 
-import torch
-from mmengine.model import BaseModel
-from mmpretrain.registry import MODELS as MMPRETRAIN_MODELS
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from ttl_mm.registry import MODELS
-
 
 def combine_flip(features: Tensor, mirrored: Tensor, reference_flip: bool = False) -> Tensor:
-    """Join features (N, D) of images and of their mirror images to unit vectors (N, D).
+    """Combine features (N, D) of images and of their mirror images into unit vectors (N, D).
 
-    With n(x) = x / |x|: n(f + m). ``reference_flip`` gives n(n(f) + m), the computation of the
-    SYSU-30k release, where the longer mirrored feature outweighs the normalised first one.
+    With f and m for the two and n(x) = x / |x|, the result is n(f + m). ``reference_flip`` gives
+    n(n(f) + m) instead, as the SYSU-30k release computes it: there m, usually longer than n(f),
+    has the larger weight.
     """
     if reference_flip:
         features = normalize(features, dim=1)
     return normalize(features + mirrored, dim=1)
 
 
-@MODELS.register_module()
-class FlipFeatures(BaseModel):
-    """Unit-length features (N, D) of the last stage, averaged over space, image and mirror image.
+class FlipFeatures(nn.Module):
+    """A backbone that maps images to unit features of each image and its mirror image.
 
     Args:
-        backbone: mmpretrain's ResNet or the like, or its config.
-        reference_flip: The weighting of the SYSU-30k release, see :func:`combine_flip`.
-        data_preprocessor: Config of mmpretrain's ``ClsDataPreprocessor``.
+        backbone: Returns feature maps, as mmpretrain's ResNet does; the last one is averaged.
+        reference_flip: See :func:`combine_flip`.
     """
 
-    def __init__(
-        self,
-        backbone: nn.Module | dict,
-        reference_flip: bool = False,
-        data_preprocessor: dict | None = None,
-        init_cfg: dict | None = None,
-    ) -> None:
-        super().__init__(data_preprocessor, init_cfg)
-        is_config = isinstance(backbone, dict)
-        self.backbone = MMPRETRAIN_MODELS.build(backbone) if is_config else backbone
-        self.out_indices = (3,)  # as a backbone would say it: the fourth stage
+    out_indices = (3,)  # the fourth stage, in the terms of mmpretrain's backbones
+
+    def __init__(self, backbone: nn.Module, reference_flip: bool = False) -> None:
+        super().__init__()
+        self.backbone = backbone
         self.reference_flip = reference_flip
 
-    def pool(self, inputs: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """Images (N, 3, H, W) to features (N, D)."""
-        return self.backbone(inputs)[-1].mean(dim=(2, 3))
-
-    def forward(self, inputs: Tensor, data_samples: list | None = None, mode: str = 'tensor'):
-        """Features for mode 'tensor'; for 'predict' the samples, each with its ``feature``."""
-        if mode == 'loss':
-            raise RuntimeError('FlipFeatures is for evaluation: it has no loss.')
-        features = combine_flip(
-            self.pool(inputs), self.pool(inputs.flip(-1)), self.reference_flip
-        ).float()
-        if mode == 'tensor':
-            return features
-        for sample, feature in zip(data_samples, torch.unbind(features)):
-            sample.set_field(feature, 'feature')
-        return data_samples
+        features, mirrored = (
+            self.backbone(x)[-1].mean(dim=(2, 3)) for x in (images, images.flip(-1))
+        )
+        return combine_flip(features, mirrored, self.reference_flip).float()

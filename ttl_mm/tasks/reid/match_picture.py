@@ -64,10 +64,10 @@ def draw_matches(
     return picture
 
 
-def _draw_cell(picture: Image.Image, corner: tuple[int, int], path: str, colour, text: str) -> None:
+def _draw_cell(picture: Image.Image, corner: tuple[int, int], path: str, color, text: str) -> None:
     x, y = corner
     draw = ImageDraw.Draw(picture)
-    draw.rectangle((x, y, x + WIDTH + 2 * FRAME - 1, y + HEIGHT + 2 * FRAME - 1), fill=colour)
+    draw.rectangle((x, y, x + WIDTH + 2 * FRAME - 1, y + HEIGHT + 2 * FRAME - 1), fill=color)
     image = Image.fromarray(np.ascontiguousarray(decode_image(path)[:, :, ::-1]))
     picture.paste(image.resize((WIDTH, HEIGHT), Image.BICUBIC), (x + FRAME, y + FRAME))
-    draw.text((x, y + HEIGHT + 2 * FRAME), text, fill=colour)
+    draw.text((x, y + HEIGHT + 2 * FRAME), text, fill=color)

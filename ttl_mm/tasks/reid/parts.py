@@ -1,8 +1,6 @@
-"""Registers what the configs of re-identification name; they list this in ``custom_imports``."""
+"""Registers the dataset that re-identification configs name; they list it in ``custom_imports``."""
 
 import ttl_mm.registry  # noqa: F401  isort: skip
-from ttl_mm.tasks.reid.datasets import ReIDTestSet, ReIDTrainSet
-from ttl_mm.tasks.reid.flip_features import FlipFeatures
-from ttl_mm.tasks.reid.retrieval_metric import RetrievalMetric
+from ttl_mm.tasks.reid.datasets import ReIDTrainSet
 
-__all__ = ['FlipFeatures', 'ReIDTestSet', 'ReIDTrainSet', 'RetrievalMetric']
+__all__ = ['ReIDTrainSet']

@@ -1,6 +1,6 @@
 """A small made-up re-identification data set in the layout of SYSU-30k or Market-1501.
 
-Every person is a figure with colours of its own; a camera adds its light and its background, an
+Every person is a figure with colors of its own; a camera adds its light and its background, an
 image its pose, size and noise. Matching across cameras is possible, and not trivial.
 """
 
