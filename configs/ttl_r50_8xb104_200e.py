@@ -4,3 +4,6 @@ _base_ = [
     '_base_/datasets/imagenet.py',
     '_base_/schedules/lars_200e.py',
 ]
+
+# TTLAlgorithm does not train without it: the target moves after every step of the optimizer.
+default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))

@@ -2,14 +2,23 @@ default_scope = 'mmpretrain'
 runner_type = 'ttl_mm.Runner'
 
 # Hooks live in this dict and nowhere in `custom_hooks`: dicts merge with a recipe's delta, lists
-# replace each other. The guards of ttl_mm.Runner come on top (docs/training.md).
+# replace each other. They stand in the order in which they run; a recipe's own hooks come in by
+# their priority, and None removes one (docs/training.md).
 default_hooks = dict(
+    runtime_info=dict(type='RuntimeInfoHook'),
+    preflight=dict(type='ttl_mm.PreflightHook'),
+    finite=dict(type='ttl_mm.FiniteHook'),
     timer=dict(type='IterTimerHook'),
+    sampler_seed=dict(type='DistSamplerSeedHook'),
+    progress=dict(type='ttl_mm.ProgressHook'),
+    collapse=dict(type='ttl_mm.CollapseHook'),
+    bad_images=dict(type='ttl_mm.BadImagesHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),
-    checkpoint=dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=3),
-    sampler_seed=dict(type='DistSamplerSeedHook'),
     gauges=dict(type='ttl_mm.GaugeHook'),
+    stall=dict(type='ttl_mm.StallHook'),
+    checkpoint=dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=3),
+    preemption=dict(type='ttl_mm.PreemptionHook'),
 )
 
 env_cfg = dict(

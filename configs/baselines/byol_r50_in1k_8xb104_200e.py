@@ -12,4 +12,3 @@ data_preprocessor = dict(
     std=(58.395, 57.12, 57.375),
     to_rgb=True,
 )
-default_hooks = dict(target_update=None)

@@ -6,5 +6,5 @@ optim_wrapper = dict(
     paramwise_cfg=dict(custom_keys=dict(head=dict(momentum=0.0))),  # it starts anew every epoch
 )
 param_scheduler = []  # mmselfsup's only step is at epoch 400
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=200)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
 default_hooks = dict(cluster=dict(pca_dim=256, uniform=True))

@@ -8,7 +8,7 @@ optim_wrapper = dict(
     paramwise_cfg=dict(custom_keys=dict(head=dict(momentum=0.0))),
 )
 param_scheduler = [dict(type='MultiStepLR', milestones=[400], gamma=0.4, by_epoch=True)]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=440)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=440)
 default_hooks = dict(
     cluster=dict(interval=None, reweight=True),
     odc=dict(type='ttl_mm.ODCHook'),

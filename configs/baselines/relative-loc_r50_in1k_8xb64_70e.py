@@ -27,5 +27,5 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=0.1, end=5, by_epoch=True, convert_to_iter_based=True),
     dict(type='MultiStepLR', milestones=[30, 50], by_epoch=True),
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=70)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=70)
 auto_scale_lr = dict(enable=False, base_batch_size=8 * 64)

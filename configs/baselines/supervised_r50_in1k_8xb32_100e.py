@@ -8,7 +8,7 @@ _base_ = [
 model = dict(backbone=dict(init_cfg=[dict(type='Kaiming', layer=['Conv2d'])]))
 optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=1e-4))
 param_scheduler = [dict(type='MultiStepLR', milestones=[30, 60, 90], by_epoch=True)]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=100, val_interval=1)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=100, val_interval=1)
 default_hooks = dict(
     result=dict(type='ttl_mm.ResultHook', protocol='supervised, 100 epochs'),
     gauges=None,  # of pre-training

@@ -25,6 +25,6 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=5, by_epoch=True, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', T_max=200, end=200, by_epoch=True, convert_to_iter_based=True),
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=200)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
 default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))
 auto_scale_lr = dict(enable=False, base_batch_size=104)

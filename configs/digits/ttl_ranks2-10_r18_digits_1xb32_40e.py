@@ -33,7 +33,7 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=2, by_epoch=True, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', T_max=40, end=40, by_epoch=True, convert_to_iter_based=True),
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=40)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=40)
 
 plain = [dict(type='Resize', scale=(16, 16), interpolation='bicubic'), dict(type='PackInputs')]
 default_hooks = dict(

@@ -22,7 +22,7 @@ optim_wrapper = dict(
     paramwise_cfg=dict(custom_keys=dict(head=dict(lr_mult=100))),
 )
 param_scheduler = [dict(type='MultiStepLR', milestones=[12, 16], gamma=0.2, by_epoch=True)]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=20, val_interval=1)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=20, val_interval=1)
 default_hooks = dict(
     result=dict(type='ttl_mm.ResultHook', protocol='fine-tuning on 1 % of the labels, 20 epochs'),
     checkpoint=dict(save_best='accuracy/top1'),

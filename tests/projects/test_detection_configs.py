@@ -46,10 +46,10 @@ def is_voc(cfg: Config) -> bool:
 
 
 def trains_as_long_as_its_name_says(cfg: Config) -> None:  # 1
-    assert cfg.train_cfg.type == 'IterBasedTrainLoop'
+    assert cfg.train_cfg.type == 'ttl_mm.IterLoop'
     assert cfg.train_cfg.max_iters == (24_000 if is_voc(cfg) else 180_000)
     assert 'max_epochs' not in cfg.train_cfg
-    assert cfg.train_dataloader.sampler.type == 'InfiniteSampler'
+    assert cfg.train_dataloader.sampler == {'type': 'ttl_mm.EpochSampler'}
 
 
 def learning_rate_decays_within_the_run(cfg: Config) -> None:  # 1

@@ -17,7 +17,7 @@ train_dataloader = dict(
     num_workers=1,
     persistent_workers=True,
     drop_last=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
+    sampler=dict(type='ttl_mm.EpochSampler'),
     collate_fn=dict(type='default_collate'),
     dataset=dict(
         type='ttl_mm.Digits',

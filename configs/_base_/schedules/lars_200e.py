@@ -21,8 +21,7 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=1e-4, end=10, by_epoch=True, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', T_max=200, end=200, by_epoch=True),
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=200)
-default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
 
 # Images per iteration of all processes; accumulation comes on top.
 auto_scale_lr = dict(enable=False, base_batch_size=8 * 104)

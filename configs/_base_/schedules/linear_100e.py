@@ -6,7 +6,7 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=1e-4, end=10, by_epoch=True, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', T_max=100, end=100, by_epoch=True),
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=100, val_interval=1)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=100, val_interval=1)
 default_hooks = dict(
     frozen=dict(type='ttl_mm.FrozenBackboneHook'),
     result=dict(type='ttl_mm.ResultHook', protocol='linear, 100 epochs, SGD 0.15, batch 256'),

@@ -66,5 +66,5 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=1, by_epoch=True, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', T_max=20, end=20, by_epoch=True, convert_to_iter_based=True),
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=20)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=20)
 auto_scale_lr = dict(enable=False, base_batch_size=104)

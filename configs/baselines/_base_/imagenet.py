@@ -8,5 +8,5 @@ data_preprocessor = dict(
     to_rgb=True,
 )
 train_dataloader = dict(batch_size=32)
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=200)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
 auto_scale_lr = dict(enable=False, base_batch_size=256)

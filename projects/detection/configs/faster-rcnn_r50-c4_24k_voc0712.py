@@ -21,6 +21,7 @@ train_pipeline = [
     dict(type='PackDetInputs'),
 ]
 train_dataloader = dict(
+    sampler=dict(_delete_=True, type='ttl_mm.EpochSampler'),
     dataset=dict(
         _delete_=True,
         type='ConcatDataset',
@@ -36,7 +37,7 @@ train_dataloader = dict(
             )
             for year in ('VOC2007', 'VOC2012')
         ],
-    )
+    ),
 )
 val_dataloader = dict(dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
@@ -50,5 +51,7 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=1e-4, by_epoch=False, begin=0, end=1_200),
     dict(type='CosineAnnealingLR', by_epoch=False, begin=0, end=max_iters, T_max=max_iters),
 ]
-train_cfg = dict(max_iters=max_iters, val_interval=4_000)
-default_hooks = dict(checkpoint=dict(interval=2_000, max_keep_ckpts=2), **_base_.hooks)
+train_cfg = dict(type='ttl_mm.IterLoop', max_iters=max_iters, val_interval=4_000)
+default_hooks = dict(
+    checkpoint=dict(type='ttl_mm.CheckpointHook', interval=2_000, max_keep_ckpts=2), **_base_.hooks
+)

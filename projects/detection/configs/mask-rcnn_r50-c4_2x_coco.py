@@ -21,7 +21,7 @@ train_pipeline = [
     dict(type='PackDetInputs'),
 ]
 train_dataloader = dict(
-    sampler=dict(type='InfiniteSampler', shuffle=True),
+    sampler=dict(_delete_=True, type='ttl_mm.EpochSampler'),
     dataset=dict(data_root=data_root, pipeline=train_pipeline, filter_cfg=dict(min_size=0)),
 )
 val_dataloader = dict(dataset=dict(data_root=data_root))
@@ -36,8 +36,9 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=1e-4, by_epoch=False, begin=0, end=10_000),
     dict(type='CosineAnnealingLR', by_epoch=False, begin=0, end=max_iters, T_max=max_iters),
 ]
-train_cfg = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=max_iters, val_interval=30_000)
+train_cfg = dict(_delete_=True, type='ttl_mm.IterLoop', max_iters=max_iters, val_interval=30_000)
 default_hooks = dict(
-    checkpoint=dict(by_epoch=False, interval=5_000, max_keep_ckpts=2), **_base_.hooks
+    checkpoint=dict(type='ttl_mm.CheckpointHook', by_epoch=False, interval=5_000, max_keep_ckpts=2),
+    **_base_.hooks,
 )
 log_processor = dict(by_epoch=False)
