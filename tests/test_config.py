@@ -56,8 +56,8 @@ def test_a_plus_adds_a_key(config):
 
 def test_options_of_a_real_recipe():
     recipe = Config.fromfile('configs/ttl_r50_8xb104_200e.py')
-    with pytest.raises(UserError, match="Did you mean 'base_momentum'"):
-        merge_options(recipe, {'model.base_momentun': 0.9})
+    with pytest.raises(UserError, match="Did you mean 'target_momentum'"):
+        merge_options(recipe, {'model.target_momentun': 0.9})
 
 
 def test_a_misspelt_name_at_the_top_is_an_error_with_the_nearest(config):

@@ -15,7 +15,7 @@ model = dict(
     ),
     backbone=dict(type='ResNet_CIFAR', depth=18),
     neck=dict(in_channels=512, hid_channels=1024),
-    head=dict(ranks=(2, 10), predictor=dict(hid_channels=1024)),
+    head=dict(deputy=(2, 10), predictor=dict(hid_channels=1024)),
 )
 optim_wrapper = dict(
     type='OptimWrapper',

@@ -6,7 +6,7 @@ _base_ = [
 ]
 
 model = dict(
-    base_momentum=0.9,  # about 1,500 steps in all: a target at 0.99 would lag behind
+    target_momentum=0.9,  # about 1,500 steps in all: a target at 0.99 would lag behind
     online_sizes=None,
     target_sizes=None,
     data_preprocessor=dict(mean=(78,) * 3, std=(96,) * 3, to_rgb=False),
@@ -21,7 +21,7 @@ model = dict(
     ),
     neck=dict(in_channels=128, hid_channels=256, out_channels=64),
     head=dict(
-        ranks=(2, 10),
+        deputy=(2, 10),
         predictor=dict(in_channels=64, hid_channels=256, out_channels=64),
     ),
 )

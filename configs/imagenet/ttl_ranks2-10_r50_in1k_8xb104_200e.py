@@ -1,4 +1,4 @@
 # The head that the authors released: the mean of ranks 2 to 10.
 _base_ = '../ttl_r50_8xb104_200e.py'
 
-model = dict(head=dict(ranks=(2, 10)))
+model = dict(head=dict(deputy=(2, 10)))

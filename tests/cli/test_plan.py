@@ -67,7 +67,7 @@ def test_a_planned_config_is_its_recipe_with_other_numbers(tmp_path):
     base = Config.fromfile(recipe)
     assert config.model.backbone == base.model.backbone
     assert config.train_dataloader.dataset == base.train_dataloader.dataset
-    assert config.model.head.k == plan.k
+    assert config.model.head.deputy == plan.k
     assert read_recipe(tmp_path / 'plan.py') == plan.recipe
     assert [s['end'] for s in config.param_scheduler] == [plan.recipe.warmup_epochs, 50]
     assert config.default_hooks.target_update.horizon_epochs == 50
@@ -82,8 +82,7 @@ def test_every_recipe_can_be_planned(recipe, tmp_path):
     assert config.default_hooks.target_update == base.default_hooks.target_update
     head.pop('type')
     head.predictor = nn.Identity()
-    built = TruncatedTripletHead(**head)
-    assert (built.k, built.smoothed, built.ranks) == (7, False, None)
+    assert TruncatedTripletHead(**head).deputy == 7
 
 
 def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys):

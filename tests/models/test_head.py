@@ -27,52 +27,66 @@ def pair(rows=24, seed=0):
     return torch.randn(2, rows, 8, generator=generator).unbind()
 
 
+def loss_of(head, online, target):
+    """The loss of one direction, as the algorithm computes it."""
+    return head.compare(head.predict(online), target)
+
+
 @pytest.mark.parametrize(
     ('settings', 'ranks'),
     [
         ({}, (12, 12)),
-        ({'k': 5}, (5, 5)),
-        ({'k': 4, 'smoothed': True}, (2, 9)),
-        ({'ranks': (2, 10)}, (2, 10)),
-        ({'ranks': [2, 10]}, (2, 10)),  # as a config or a command line has it
-        ({'ranks': 'semi-hard'}, 'semi-hard'),
-        ({'ranks': 'all'}, 'all'),
+        ({'deputy': 'median'}, (12, 12)),
+        ({'deputy': 5}, (5, 5)),
+        ({'deputy': (2, 10)}, (2, 10)),
+        ({'deputy': [2, 10]}, (2, 10)),  # as a config or a command line has it
+        ({'deputy': 'semi-hard'}, None),
+        ({'deputy': 'all'}, (1, 23)),
     ],
 )
 def test_settings_choose_the_deputy(settings, ranks):
     head = TruncatedTripletHead(Linear(), **settings)
+    assert head.window(23) == ranks
     online, target = pair()
+    ranks = ranks or 'semi-hard'
     expected = 2 * truncated_triplet_loss(head.predictor.fc(online), target, ranks)
-    torch.testing.assert_close(head.loss(online, target), expected)
+    torch.testing.assert_close(loss_of(head, online, target), expected)
 
 
 def test_without_a_predictor_projections_are_compared():
     online, target = pair()
     expected = 2 * truncated_triplet_loss(online, target, (5, 5))
-    torch.testing.assert_close(TruncatedTripletHead(None, k=5).loss(online, target), expected)
+    torch.testing.assert_close(
+        loss_of(TruncatedTripletHead(None, deputy=5), online, target), expected
+    )
 
 
 def test_settings_of_the_loss_are_passed_on():
     options = dict(gamma=1.5, margin=-0.9, deputy_ceiling=-0.2)
-    head = TruncatedTripletHead(Linear(), k=3, loss_weight=0.5, **options)
+    head = TruncatedTripletHead(Linear(), deputy=3, loss_weight=0.5, **options)
     online, target = pair()
     expected = 0.5 * truncated_triplet_loss(head.predictor.fc(online), target, (3, 3), **options)
-    torch.testing.assert_close(head.loss(online, target), expected)
+    torch.testing.assert_close(loss_of(head, online, target), expected)
 
 
 @pytest.mark.parametrize(
     ('settings', 'found'),
     [
-        ({'k': 0}, 'k=0'),
-        ({'k': 2.5}, r'k=2\.5'),
-        ({'smoothed': True}, 'k=None'),
-        ({'k': 5, 'ranks': (2, 10)}, 'k=5'),
-        ({'ranks': (2, 10), 'smoothed': True}, 'smoothed=True'),
-        ({'ranks': (3, 2)}, r'\(3, 2\)'),
-        ({'ranks': (0, 2)}, r'\(0, 2\)'),
-        ({'ranks': (1.5, 2)}, r'\(1\.5, 2\)'),
-        ({'ranks': 7}, 'ranks=7'),
-        ({'ranks': 'easy'}, "'easy'"),
+        ({'deputy': 0}, 'deputy=0'),
+        ({'deputy': True}, 'deputy=True'),
+        ({'deputy': 2.5}, r'deputy=2\.5'),
+        ({'deputy': None}, 'deputy=None'),
+        ({'deputy': (3, 2)}, r'\(3, 2\)'),
+        ({'deputy': (0, 2)}, r'\(0, 2\)'),
+        ({'deputy': (1.5, 2)}, r'\(1\.5, 2\)'),
+        ({'deputy': (1, 2, 3)}, r'\(1, 2, 3\)'),
+        ({'deputy': 'easy'}, "'easy'"),
+        ({'k': 5}, 'Write deputy=5'),
+        ({'k': 4, 'smoothed': True}, r'Write deputy=\(2, 9\)'),
+        ({'smoothed': True}, r'Write deputy=\(2, 2 \* k \+ 1\)'),
+        ({'ranks': [2, 10]}, r'Write deputy=\[2, 10\]'),
+        ({'ranks': 'all'}, "Write deputy='all'"),
+        ({'k': None, 'ranks': None}, "Write deputy='median'"),
         ({'gamma': 0}, 'gamma=0'),
         ({'gamma': float('nan')}, 'gamma=nan'),
         ({'margin': 100}, 'margin=100'),
@@ -95,25 +109,25 @@ def test_builds_from_a_config():
         with_avg_pool=False,
         norm_cfg=dict(type='BN1d'),
     )
-    head = MODELS.build(dict(type='ttl_mm.TruncatedTripletHead', predictor=predictor, k=5))
-    assert head.loss(*pair()).isfinite()
+    head = MODELS.build(dict(type='ttl_mm.TruncatedTripletHead', predictor=predictor, deputy=5))
+    assert loss_of(head, *pair()).isfinite()
 
 
 def test_computes_in_float32_under_autocast():
-    head = TruncatedTripletHead(Linear(), ranks=(2, 10))
+    head = TruncatedTripletHead(Linear(), deputy=(2, 10))
     online, target = pair(rows=104)
-    expected = head.loss(online.bfloat16().float(), target.bfloat16().float())
+    expected = loss_of(head, online.bfloat16().float(), target.bfloat16().float())
     with torch.autocast('cpu', dtype=torch.bfloat16):
         assert head.predictor((online,))[0].dtype == torch.bfloat16  # autocast is at work
-        found = head.loss(online.bfloat16(), target.bfloat16())
+        found = loss_of(head, online.bfloat16(), target.bfloat16())
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_target_gets_no_gradient():
-    head = TruncatedTripletHead(Linear(), k=5)
+    head = TruncatedTripletHead(Linear(), deputy=5)
     online, target = (x.requires_grad_() for x in pair())
-    head.loss(online, target).backward()
+    loss_of(head, online, target).backward()
     assert target.grad is None
     assert online.grad.norm() > 0
 
@@ -121,9 +135,9 @@ def test_target_gets_no_gradient():
 def test_small_batch_is_logged_once(caplog):
     logger = MMLogger.get_current_instance()
     logger.addHandler(caplog.handler)
-    head = TruncatedTripletHead(Linear(), k=52)
+    head = TruncatedTripletHead(Linear(), deputy=52)
     for _ in range(3):
-        assert head.loss(*pair(rows=11)).isfinite()
+        assert loss_of(head, *pair(rows=11)).isfinite()
     logger.removeHandler(caplog.handler)
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1
@@ -135,9 +149,9 @@ def gathered(rank, folder):
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
     )
-    head = TruncatedTripletHead(Linear(), ranks=(2, 10), gather_negatives=True)
+    head = TruncatedTripletHead(Linear(), deputy=(2, 10), gather_negatives=True)
     online, target = (x.chunk(2)[rank].clone() for x in pair())
-    loss = head.loss(online.requires_grad_(), target)
+    loss = loss_of(head, online.requires_grad_(), target)
     loss.backward()
     torch.save((loss.detach(), online.grad, head.predictor.fc.weight.grad), f'{folder}/{rank}.pt')
     torch.distributed.destroy_process_group()
@@ -148,9 +162,9 @@ def test_two_processes_equal_one_on_the_joined_batch(tmp_path):
     results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in (0, 1)]
     losses, inputs, weights = zip(*results)
 
-    head = TruncatedTripletHead(Linear(), ranks=(2, 10))
+    head = TruncatedTripletHead(Linear(), deputy=(2, 10))
     online, target = pair()
-    joined = head.loss(online.requires_grad_(), target)
+    joined = loss_of(head, online.requires_grad_(), target)
     joined.backward()
     # data-parallel training averages over processes
     torch.testing.assert_close((losses[0] + losses[1]) / 2, joined.detach())

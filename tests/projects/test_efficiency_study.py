@@ -28,7 +28,7 @@ def plan(tmp_path_factory) -> Plan:
         search_epochs=1,
         epochs=2,
         seeds=(0, 1),
-        ablations={'k1': ('ttl_ranks2-10', {'head.ranks': (1, 1)})},
+        ablations={'k1': ('ttl_ranks2-10', {'head.deputy': 1})},
         finals={'simclr': (2,), 'k1': (1,)},
         options={
             'train_dataloader.batch_size': 11,
@@ -84,7 +84,7 @@ def test_only_what_is_missing_is_trained(done, plan, monkeypatch):
 
 def test_an_ablation_in_the_finals_changes_its_method_at_full_length(done, plan):
     config = read_config(done[0] / 'methods/k1-seed1' / Path(plan.methods['ttl_ranks2-10']).name)
-    assert list(config.model.head.ranks) == [1, 1]
+    assert config.model.head.deputy == 1
     assert config.train_cfg.max_epochs == plan.epochs
     assert config.optim_wrapper.optimizer.lr == study.best_rates(plan, done[0])['ttl_ranks2-10']
 

@@ -44,8 +44,8 @@ def test_the_released_recipe(start):
     assert cfg.optim_wrapper.accumulative_counts * cfg.auto_scale_lr.base_batch_size == 6272
     assert cfg.optim_wrapper.optimizer.lr == 4.8
     assert [s.end for s in cfg.param_scheduler] == [2, 10]
-    assert cfg.model.head.ranks == (2, 10)
-    assert cfg.model.base_momentum == 0.99
+    assert cfg.model.head.deputy == (2, 10)
+    assert cfg.model.target_momentum == 0.99
     assert cfg.default_hooks.checkpoint.interval == 1
     assert cfg.train_dataloader.sampler.type == 'ttl_mm.EpochSampler'  # no list of 30 M indices
     assert [view.size for view in cfg.train_dataloader.dataset.pipeline[0].views] == [224, 224]

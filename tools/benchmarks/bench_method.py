@@ -129,7 +129,7 @@ def modules(depth: int, channels: int, hidden: int = 4096, out: int = 256) -> di
 
 
 def build_ours(backbone: dict, neck: dict, predictor: dict, channels_last=False) -> nn.Module:
-    head = dict(type='ttl_mm.TruncatedTripletHead', ranks=(2, 10), predictor=predictor)
+    head = dict(type='ttl_mm.TruncatedTripletHead', deputy=(2, 10), predictor=predictor)
     return MODELS.build(
         ConfigDict(
             type='ttl_mm.TTLAlgorithm',

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,15 +47,16 @@ class TTLAlgorithm(BaseSelfSupervisor):
         backbone: config of the backbone.
         neck: config of the projector.
         head: config of the head, see :class:`TruncatedTripletHead`.
-        base_momentum: momentum of the target at the first iteration.
+        target_momentum: share m of its own weights that the target keeps in an update, at the
+            first iteration; :class:`ttl_mm.engine.TargetUpdateHook` raises it to 1.
         online_sizes: range from which each iteration draws the size to which the online network's
             two large views are resized, in pixels; None switches it off. Small crops stay.
         target_sizes: the same for the target network.
         channels_last: keep images and the weights of convolutions in that memory format, which is
             faster on CPUs and under mixed precision and takes a little more memory.
-        pretrained: a checkpoint to start from.
         data_preprocessor: config; mmpretrain's SelfSupDataPreprocessor by default.
-        init_cfg: initialisation of the whole model.
+        init_cfg: initialization of the whole model, such as
+            ``dict(type='Pretrained', checkpoint=FILE)``.
     """
 
     def __init__(
@@ -62,28 +64,31 @@ class TTLAlgorithm(BaseSelfSupervisor):
         backbone: dict,
         neck: dict,
         head: dict,
-        base_momentum: float = 0.99,
+        target_momentum: float = 0.99,
         online_sizes: SizeRange | None = (96, 224),
         target_sizes: SizeRange | None = (128, 224),
         channels_last: bool = False,
-        pretrained: str | None = None,
         data_preprocessor: dict | None = None,
         init_cfg: dict | list | None = None,
+        **old: Any,
     ):
+        if old:
+            _refuse_old_options(**old)
         super().__init__(
             backbone=backbone,
             neck=neck,
             head=head,
-            pretrained=pretrained,
             data_preprocessor=data_preprocessor or dict(type='mmpretrain.SelfSupDataPreprocessor'),
             init_cfg=init_cfg,
         )
-        if not 0 <= base_momentum <= 1:
-            raise UserError(f'base_momentum={base_momentum}: it must lie in [0, 1], as 0.99 does.')
+        if not 0 <= target_momentum <= 1:
+            raise UserError(
+                f'target_momentum={target_momentum}: it must lie in [0, 1], as 0.99 does.'
+            )
         for name, sizes in (('online_sizes', online_sizes), ('target_sizes', target_sizes)):
             if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
                 raise UserError(f'{name}={sizes}: use (smallest, largest) in pixels, or None.')
-        self.base_momentum = base_momentum
+        self.target_momentum = target_momentum
         self.online_sizes = online_sizes
         self.target_sizes = target_sizes
         self.channels_last = channels_last
@@ -165,3 +170,19 @@ class TTLAlgorithm(BaseSelfSupervisor):
     def project_target(self, view: Tensor) -> Tensor:
         """Target projection (N, D) of one view."""
         return self.target_neck(self.target_backbone(view))[0]
+
+
+def _refuse_old_options(
+    base_momentum: float | None = None, pretrained: str | None = None, **unknown: Any
+) -> None:
+    if unknown:
+        raise TypeError(f'TTLAlgorithm has no option {", ".join(unknown)}.')
+    if base_momentum is not None:
+        raise UserError(
+            f'base_momentum={base_momentum}: write target_momentum={base_momentum}. It is the '
+            "share that the target keeps; mmpretrain's base_momentum is the share it gives up."
+        )
+    raise UserError(
+        f"pretrained={pretrained!r}: write init_cfg=dict(type='Pretrained', "
+        f'checkpoint={pretrained!r}).'
+    )

@@ -1,6 +1,8 @@
 """The head: predictor, and the truncated triplet loss of its predictions."""
 
 import logging
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmengine.dist import all_gather, get_rank
@@ -9,8 +11,13 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ttl_mm.errors import UserError
-from ttl_mm.models.losses import Ranks, check_ranks, deputy_ranks, truncated_triplet_loss
+from ttl_mm.models.losses import ALL, SEMI_HARD, deputy_ranks, truncated_triplet_loss
 from ttl_mm.registry import MODELS
+
+Deputy = int | tuple[int, int] | str
+
+#: the paper's k = m/2
+MEDIAN = 'median'
 
 
 @MODELS.register_module()
@@ -20,10 +27,15 @@ class TruncatedTripletHead(BaseModule):
     Args:
         predictor: config of a neck that maps (N, D) to (N, D). None compares the projections
             themselves; pull and push must balance then (gamma=1), or the projections collapse.
-        k: rank of the deputy; None is the paper's m/2, the median of whatever batch there is.
-        smoothed: average over ranks 2..2k+1 instead.
-        ranks: the deputy spelt out instead of ``k``: (lo, hi), 'semi-hard' or 'all'. (2, 10) is
-            the head the authors released, (1, 1) the hardest negative.
+        deputy: which of an anchor's m negatives it is pushed away from, rank 1 being the hardest.
+
+            ===============  ==========================================================
+            ``5``            the negative of rank 5
+            ``(2, 10)``      the mean over ranks 2 to 10: the head the authors released
+            ``'median'``     the paper's rank k = m/2, whatever the batch size
+            ``'semi-hard'``  the nearest negative that is farther away than the positive
+            ``'all'``        the mean over all negatives
+            ===============  ==========================================================
         gamma: weight of the positive.
         margin: the paper's C, a floor. -100 never clips, as the loss is within [-3, 3] at γ = 2.
         loss_weight: 2 gives the gradient of the released code, which measures -2·cos. Under LARS
@@ -35,25 +47,18 @@ class TruncatedTripletHead(BaseModule):
     def __init__(
         self,
         predictor: dict | nn.Module | None,
-        k: int | None = None,
-        smoothed: bool = False,
-        ranks: Ranks | None = None,
+        deputy: Deputy = MEDIAN,
         gamma: float = 2.0,
         margin: float = -100.0,
         loss_weight: float = 2.0,
         deputy_ceiling: float | None = None,
         gather_negatives: bool = False,
         init_cfg: dict | list | None = None,
+        **old: Any,
     ):
         super().__init__(init_cfg)
-        if ranks is None:
-            deputy_ranks(1, k, smoothed)
-        elif k is not None or smoothed:
-            raise UserError(
-                f'ranks={ranks} with k={k}, smoothed={smoothed}: give one or the other.'
-            )
-        else:
-            ranks = check_ranks(ranks)
+        if old:
+            _refuse_old_options(**old)
         if not gamma > 0:
             raise UserError(f'gamma={gamma}: the weight of the positive must be above 0.')
         if not margin < gamma + 1:
@@ -68,9 +73,7 @@ class TruncatedTripletHead(BaseModule):
         if predictor is None:
             predictor = nn.Identity()
         self.predictor = predictor if isinstance(predictor, nn.Module) else MODELS.build(predictor)
-        self.k = k
-        self.smoothed = smoothed
-        self.ranks = ranks
+        self.deputy = check_deputy(deputy)
         self.gamma = gamma
         self.margin = margin
         self.loss_weight = loss_weight
@@ -78,10 +81,6 @@ class TruncatedTripletHead(BaseModule):
         self.gather_negatives = gather_negatives
         self._announced = False
         self._warned = False
-
-    def loss(self, projection: Tensor, target: Tensor) -> Tensor:
-        """The loss of one direction: online projection (N, D), target projection (N, D)."""
-        return self.compare(self.predict(projection), target)
 
     def predict(self, projection: Tensor) -> Tensor:
         """(N, D) -> (N, D) in float32, under autocast as well."""
@@ -96,11 +95,12 @@ class TruncatedTripletHead(BaseModule):
             # its own queries, and the mean over processes is the loss of the joined batch
             offset = get_rank() * len(keys)
             keys = torch.cat(all_gather(keys))
+        self._report(len(keys) - 1)
         with torch.autocast(prediction.device.type, enabled=False):
             loss = truncated_triplet_loss(
                 prediction,
                 keys,
-                self._ranks(len(keys) - 1),
+                self.window(len(keys) - 1) or SEMI_HARD,
                 gamma=self.gamma,
                 margin=self.margin,
                 deputy_ceiling=self.deputy_ceiling,
@@ -108,28 +108,78 @@ class TruncatedTripletHead(BaseModule):
             )
         return self.loss_weight * loss
 
-    def _ranks(self, num_negatives: int) -> Ranks:
-        ranks = self.ranks or deputy_ranks(num_negatives, self.k, self.smoothed)
+    def window(self, num_negatives: int) -> tuple[int, int] | None:
+        """The ranks (lo, hi) of the deputy among so many negatives; None if 'semi-hard'.
+
+        They are the ranks asked for; the loss clamps those that a small batch does not have.
+        """
+        if self.deputy == SEMI_HARD:
+            return None
+        if self.deputy == MEDIAN:
+            return deputy_ranks(num_negatives)
+        if self.deputy == ALL:
+            return 1, num_negatives
+        return self.deputy if isinstance(self.deputy, tuple) else (self.deputy, self.deputy)
+
+    def _report(self, num_negatives: int) -> None:
+        """Log the deputy once, and once that a batch is too small for it."""
+        lo, hi = self.window(num_negatives) or (1, 1)
         if not self._announced:
-            print_log(f'{num_negatives} negatives per anchor, deputy: {ranks}', 'current')
-            self._announced = True
-        if not self._warned and self.largest_rank() > num_negatives:
+            ranks = '' if self.deputy == SEMI_HARD else f', ranks {lo} to {hi}'
             print_log(
-                f'Only {num_negatives} negatives for a deputy of rank {self.largest_rank()}: '
-                'clamped to the farthest. Enlarge the batch, or lower k.',
+                f'{num_negatives} negatives per anchor, deputy: {self.deputy}{ranks}', 'current'
+            )
+            self._announced = True
+        if not self._warned and hi > num_negatives:
+            print_log(
+                f'Only {num_negatives} negatives for a deputy of rank {hi}: the farthest takes '
+                'its place. Enlarge the batch or choose a deputy of lower rank.',
                 'current',
                 logging.WARNING,
             )
             self._warned = True
-        return ranks
 
-    def largest_rank(self) -> int:
-        """The rank that the settings ask for, whatever the batch; 1 if they adapt to it."""
-        if self.ranks is not None:
-            return 1 if isinstance(self.ranks, str) else self.ranks[1]
-        if self.k is None:
-            return 1
-        return 2 * self.k + 1 if self.smoothed else self.k
+
+def check_deputy(deputy: Deputy) -> Deputy:
+    """Return the deputy, a pair as a tuple; raise if it is none.
+
+    >>> check_deputy([2, 10])
+    (2, 10)
+    """
+    if isinstance(deputy, str):
+        if deputy in (MEDIAN, SEMI_HARD, ALL):
+            return deputy
+    elif isinstance(deputy, Sequence):
+        if len(deputy) == 2 and all(map(_is_rank, deputy)) and deputy[0] <= deputy[1]:
+            return tuple(deputy)
+    elif _is_rank(deputy):
+        return deputy
+    raise UserError(
+        f'deputy={deputy!r}: use a rank such as 5 (the hardest negative is 1), two ranks such as '
+        f'(2, 10), {MEDIAN!r}, {SEMI_HARD!r} or {ALL!r}.'
+    )
+
+
+def _is_rank(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _refuse_old_options(
+    k: int | None = None, smoothed: bool = False, ranks: Any = None, **unknown: Any
+) -> None:
+    """Raise with the new spelling of a deputy; unknown options are errors as everywhere."""
+    if unknown:
+        raise TypeError(f'TruncatedTripletHead has no option {", ".join(unknown)}.')
+    if ranks is not None:
+        deputy = repr(ranks)
+    elif smoothed:
+        deputy = '(2, 2 * k + 1)' if k is None else f'(2, {2 * k + 1})'
+    else:
+        deputy = repr(MEDIAN if k is None else k)
+    raise UserError(
+        f'k={k}, smoothed={smoothed}, ranks={ranks!r}: one option replaces these three. Write '
+        f'deputy={deputy}.'
+    )
 
 
 def _at_least_float32(x: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ train_dataloader = dict(
     batch_size={batch},
 {dataset})
 model = dict(
-    base_momentum={base_momentum:g},
-    head=dict(k={k}, smoothed=False, ranks=None),
+    target_momentum={target_momentum:g},
+    head=dict(deputy={k}),
 )
 optim_wrapper = dict(accumulative_counts={accumulation}, optimizer=dict(lr={lr:g}))
 param_scheduler = [
@@ -75,7 +75,7 @@ def write_config(
             base=Path(os.path.relpath(Path(recipe).resolve(), out.parent.resolve())).as_posix(),
             dataset=dataset,
             k=plan.k,
-            base_momentum=ours.target_momentum,
+            target_momentum=ours.target_momentum,
             batch=ours.batch,
             accumulation=ours.accumulation,
             lr=ours.lr,

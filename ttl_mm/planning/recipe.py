@@ -48,7 +48,7 @@ def read_recipe(config: str | Path) -> Recipe:
             lr=cfg.optim_wrapper.optimizer.lr,
             epochs=cfg.train_cfg.max_epochs,
             warmup_epochs=warmup[0] if warmup else 0,
-            target_momentum=cfg.model.base_momentum,
+            target_momentum=cfg.model.target_momentum,
         )
     except (AttributeError, KeyError) as error:
         raise UserError(f'{config} is not a truncated-triplet recipe by epochs: {error}') from error

@@ -15,7 +15,7 @@ mlp = dict(
 
 model = dict(
     type='ttl_mm.TTLAlgorithm',
-    base_momentum=0.99,
+    target_momentum=0.99,
     online_sizes=(96, 224),
     target_sizes=(128, 224),
     channels_last=True,
@@ -46,6 +46,7 @@ model = dict(
     ),
     head=dict(
         type='ttl_mm.TruncatedTripletHead',
+        deputy='median',
         predictor=dict(
             mlp,
             in_channels=256,

@@ -1,3 +1,3 @@
 _base_ = 'ttl_ranks2-10.py'
 
-model = dict(head=dict(ranks=(5, 5)))
+model = dict(head=dict(deputy=5))

@@ -5,7 +5,7 @@ _base_ = [
 ]
 
 model = dict(
-    base_momentum=0.9,  # about 1,000 steps in all: a target at 0.99 would lag behind
+    target_momentum=0.9,  # about 1,000 steps in all: a target at 0.99 would lag behind
     online_sizes=None,
     target_sizes=None,
     data_preprocessor={{_base_.data_preprocessor}},
@@ -13,7 +13,7 @@ model = dict(
     # BatchNorm at the end: without it all projections start in one narrow cone
     neck=dict(in_channels=64, hid_channels=256, out_channels=128, with_last_bn=True),
     head=dict(
-        ranks=(2, 10),
+        deputy=(2, 10),
         predictor=dict(in_channels=128, hid_channels=256, out_channels=128),
     ),
 )

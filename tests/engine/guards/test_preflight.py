@@ -92,8 +92,8 @@ def test_last_batch_of_one(tmp_path, images):
     )
 
 
-@pytest.mark.parametrize('head', ['k=4', 'k=2, smoothed=True', 'ranks=(2, 10)'])
-def test_k_larger_than_the_negatives(tmp_path, images, head):
+@pytest.mark.parametrize('head', ['deputy=4', 'deputy=(2, 10)'])
+def test_a_rank_larger_than_the_negatives(tmp_path, images, head):
     """A batch of 4 has 3 negatives."""
     assert 'a batch of 4 has 3' in refusal(tmp_path, images, self_supervised(head))
 

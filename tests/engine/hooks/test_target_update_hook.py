@@ -61,7 +61,7 @@ class Watch(Hook):
 
 def build_model():
     torch.manual_seed(0)
-    head = TruncatedTripletHead(Part(5, 5), ranks=(1, 3))
+    head = TruncatedTripletHead(Part(5, 5), deputy=(1, 3))
     return TTLAlgorithm(Part(12, 8), Part(8, 5), head, online_sizes=None, target_sizes=None)
 
 

@@ -27,7 +27,7 @@ model = dict(
     neck=dict(mlp, in_channels=32),
     head=dict(
         type='TruncatedTripletHead',
-        k=2,
+        deputy=2,
         predictor=dict(mlp, in_channels=8, with_avg_pool=False),
     ),
 )

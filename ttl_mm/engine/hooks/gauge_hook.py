@@ -12,7 +12,6 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import pooled
 from ttl_mm.gauges.clustering import RankExplorer, class_divergence
 from ttl_mm.gauges.collapse import effective_rank, feature_std
-from ttl_mm.models.losses import ALL, SEMI_HARD, deputy_ranks
 from ttl_mm.registry import HOOKS
 
 
@@ -149,15 +148,8 @@ class GaugeHook(Hook):
 
     def _head_ranks(self, num_negatives: int) -> tuple[int, int] | None:
         """The ranks that are judged; None where the head has no fixed ones."""
-        head = self.model.head
-        ranks = self.ranks or getattr(head, 'ranks', None)
-        if ranks == SEMI_HARD:
-            return None
-        if ranks == ALL:
-            return 1, num_negatives
-        if ranks is None and hasattr(head, 'k'):
-            return deputy_ranks(num_negatives, head.k, head.smoothed)
-        return ranks
+        window = getattr(self.model.head, 'window', None)
+        return self.ranks or (window(num_negatives) if window else None)
 
     def _clear(self) -> None:
         self._features: list[Tensor] = []

@@ -67,7 +67,7 @@ class TargetUpdateHook(Hook):
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         """Move the target if the optimizer stepped, and log the momentum."""
         momentum = cosine_momentum(
-            runner.iter, self.horizon, self.model.base_momentum, self.end_momentum
+            runner.iter, self.horizon, self.model.target_momentum, self.end_momentum
         )
         runner.message_hub.update_scalar('train/momentum', momentum)
         if runner.optim_wrapper.should_update():
