@@ -133,7 +133,7 @@ def test_target_gets_no_gradient():
 
 
 def test_small_batch_is_logged_once(caplog):
-    logger = MMLogger.get_current_instance()
+    logger = MMLogger.get_instance('small_batch')  # the newest is the current one
     logger.addHandler(caplog.handler)
     head = TruncatedTripletHead(Linear(), deputy=52)
     for _ in range(3):
