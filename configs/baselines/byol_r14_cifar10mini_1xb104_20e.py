@@ -2,6 +2,7 @@ _base_ = ['_base_/byol.py', '_base_/cifar10_mini.py']
 
 model = dict(
     base_momentum=0.1,  # 1 - momentum; with 0.01 the target would lag behind in so few steps
+    data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
     # BatchNorm at the end: without it all projections start in one narrow cone
     neck=dict(in_channels=64, hid_channels=256, out_channels=128, with_last_bn=True),

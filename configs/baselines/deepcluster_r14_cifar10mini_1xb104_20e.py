@@ -1,9 +1,7 @@
 _base_ = ['_base_/deepcluster.py', '_base_/cifar10_mini_clusters.py']
 
 model = dict(
-    data_preprocessor=dict(
-        mean={{_base_.data_preprocessor.mean}}, std={{_base_.data_preprocessor.std}}
-    ),
+    data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
     head=dict(in_channels=64, num_classes=100),
 )

@@ -1,9 +1,7 @@
 _base_ = ['_base_/npid.py', '_base_/cifar10_mini.py']
 
 model = dict(
-    data_preprocessor=dict(
-        mean={{_base_.data_preprocessor.mean}}, std={{_base_.data_preprocessor.std}}
-    ),
+    data_preprocessor=_base_.cifar10_pixels,
     neg_num=512,  # a twentieth of all images, as on ImageNet
     backbone={{_base_.small_resnet}},
     neck=dict(in_channels=64),

@@ -1,9 +1,7 @@
 _base_ = ['_base_/odc.py', '_base_/cifar10_mini_clusters.py']
 
 model = dict(
-    data_preprocessor=dict(
-        mean={{_base_.data_preprocessor.mean}}, std={{_base_.data_preprocessor.std}}
-    ),
+    data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
     neck=dict(in_channels=64, hid_channels=256, out_channels=128),
     head=dict(in_channels=128, num_classes=100),

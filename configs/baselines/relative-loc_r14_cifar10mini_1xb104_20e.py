@@ -2,9 +2,7 @@
 _base_ = ['_base_/relative-loc.py', '_base_/cifar10_mini.py']
 
 model = dict(
-    data_preprocessor=dict(
-        mean={{_base_.data_preprocessor.mean}}, std={{_base_.data_preprocessor.std}}
-    ),
+    data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
     neck=dict(in_channels=64, out_channels=256),
     head=dict(in_channels=256),

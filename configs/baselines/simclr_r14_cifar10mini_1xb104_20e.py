@@ -1,6 +1,7 @@
 _base_ = ['_base_/simclr.py', '_base_/cifar10_mini.py']
 
 model = dict(
+    data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
     neck=dict(in_channels=64, hid_channels=256),
     head=dict(temperature=0.2),

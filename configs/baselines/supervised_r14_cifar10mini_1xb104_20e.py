@@ -4,7 +4,7 @@ _base_ = ['../_base_/models/classifier_r50.py', '_base_/cifar10_mini.py']
 model = dict(
     backbone={{_base_.small_resnet}},
     head=dict(num_classes=10, in_channels=64),
-    data_preprocessor=dict(mean=(125.307, 122.961, 113.8575), std=(51.5865, 50.847, 51.255)),
+    data_preprocessor=_base_.cifar10_pixels,
 )
 train_dataloader = dict(
     dataset=dict(

@@ -8,11 +8,7 @@ _base_ = [
 model = dict(
     online_sizes=None,
     target_sizes=None,
-    data_preprocessor=dict(
-        mean=(125.307, 122.961, 113.8575),
-        std=(51.5865, 50.847, 51.255),
-        to_rgb=False,  # mmpretrain reads CIFAR as RGB
-    ),
+    data_preprocessor=dict(to_rgb=False, **_base_.cifar10_pixels),  # mmpretrain reads it as RGB
     backbone=dict(type='ResNet_CIFAR', depth=18),
     neck=dict(in_channels=512, hid_channels=1024),
     head=dict(deputy=(2, 10), predictor=dict(hid_channels=1024)),

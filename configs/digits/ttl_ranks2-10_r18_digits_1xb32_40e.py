@@ -9,7 +9,7 @@ model = dict(
     target_momentum=0.9,  # about 1,500 steps in all: a target at 0.99 would lag behind
     online_sizes=None,
     target_sizes=None,
-    data_preprocessor=dict(mean=(78,) * 3, std=(96,) * 3, to_rgb=False),
+    data_preprocessor=dict(to_rgb=False, **_base_.digits_pixels),
     backbone=dict(
         type='ResNet_CIFAR',
         depth=18,

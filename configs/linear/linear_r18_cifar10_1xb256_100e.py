@@ -4,6 +4,7 @@ _base_ = [
     '../_base_/schedules/linear_100e.py',
 ]
 model = dict(
+    data_preprocessor=dict(to_rgb=False, **_base_.cifar10_pixels),  # as in pre-training
     backbone=dict(type='ResNet_CIFAR', depth=18, frozen_stages=4),
     head=dict(num_classes=10, in_channels=512),
 )

@@ -5,7 +5,7 @@ _base_ = [
     '../_base_/schedules/linear_100e.py',
 ]
 model = dict(
-    data_preprocessor=dict(mean=(78,) * 3, std=(96,) * 3, to_rgb=False),
+    data_preprocessor=dict(to_rgb=False, **_base_.digits_pixels),
     backbone=dict(
         type='ResNet_CIFAR', depth=18, stem_channels=16, base_channels=16, frozen_stages=4
     ),

@@ -1,4 +1,6 @@
 # Views of 32 px: no blur, as usual at this size. mmpretrain downloads the data.
+_base_ = '../pixels/cifar10.py'
+
 view = dict(size=32, area=(0.2, 1.0), blur=0.0)
 
 train_dataloader = dict(

@@ -1,5 +1,7 @@
 # mmpretrain downloads CIFAR-10 where there is a network. A folder of images does as well: give
 # ttl_mm.ImageFolder with with_label=True.
+_base_ = '../pixels/cifar10.py'
+
 train_dataloader = dict(
     batch_size=256,
     num_workers=2,

@@ -1,4 +1,6 @@
 # 8 x 8 pixels, so geometry is mild and there is no flip: a mirrored digit is another sign.
+_base_ = '../pixels/digits.py'
+
 view = [
     dict(type='Rotate', magnitude_range=(0, 15), magnitude_std='inf', pad_val=0, prob=0.8),
     dict(

@@ -1,4 +1,6 @@
 # scikit-learn's 8 x 8 digits at the size of the demo's views, without augmentation.
+_base_ = '../pixels/digits.py'
+
 pipeline = [
     dict(type='Resize', scale=16, interpolation='bicubic', backend='pillow'),
     dict(type='PackInputs'),

@@ -1,10 +1,11 @@
+_base_ = '../pixels/imagenet.py'
+
 model = dict(
     type='ImageClassifier',
     data_preprocessor=dict(
         type='ClsDataPreprocessor',
-        mean=(123.675, 116.28, 103.53),
-        std=(58.395, 57.12, 57.375),
         to_rgb=True,
+        **_base_.imagenet_pixels,
     ),
     backbone=dict(
         type='ResNet',

@@ -1,5 +1,7 @@
 # The released architecture and initialisation. mmpretrain's defaults differ in all of the marked
 # lines (*), and its BYOL recipe in the bias of the last layers.
+_base_ = '../pixels/imagenet.py'
+
 batch_norm = dict(type='Constant', layer=['_BatchNorm'], val=1, bias=0)
 norm_cfg = dict(type='SyncBN')
 mlp = dict(
@@ -21,9 +23,8 @@ model = dict(
     channels_last=True,
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',
-        mean=(123.675, 116.28, 103.53),
-        std=(58.395, 57.12, 57.375),
         to_rgb=True,
+        **_base_.imagenet_pixels,
     ),
     backbone=dict(
         type='ResNet',

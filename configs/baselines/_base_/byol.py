@@ -1,3 +1,5 @@
+_base_ = '../../_base_/pixels/imagenet.py'
+
 mlp = dict(
     type='NonLinearNeck',
     hid_channels=4096,
@@ -9,6 +11,11 @@ mlp = dict(
 model = dict(
     type='BYOL',
     base_momentum=0.01,  # mmpretrain's 1 - momentum
+    data_preprocessor=dict(
+        type='SelfSupDataPreprocessor',
+        to_rgb=True,
+        **_base_.imagenet_pixels,
+    ),
     backbone=dict(type='ResNet', depth=50, norm_cfg=dict(type='SyncBN'), zero_init_residual=False),
     neck=dict(mlp, in_channels=2048, with_avg_pool=True),
     head=dict(

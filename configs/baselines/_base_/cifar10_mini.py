@@ -1,13 +1,7 @@
 # One setting for all methods that two CPU cores can do: any part of CIFAR-10 as a folder
 # {train,test}/CLASS/*, a small ResNet, the same views, batch, epochs and probe.
-_base_ = '../../_base_/default_runtime.py'
+_base_ = ['../../_base_/default_runtime.py', '../../_base_/pixels/cifar10.py']
 
-data_preprocessor = dict(
-    type='SelfSupDataPreprocessor',
-    mean=(125.307, 122.961, 113.8575),
-    std=(51.5865, 50.847, 51.255),
-    to_rgb=True,
-)
 small_resnet = dict(  # three stages of two blocks, at 16, 8 and 4 pixels
     type='ResNet_CIFAR',
     depth=18,

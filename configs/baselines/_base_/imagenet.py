@@ -1,12 +1,6 @@
 # The data and the runtime of our own recipes, at the batch that OpenMMLab's recipes take.
 _base_ = ['../../_base_/datasets/imagenet.py', '../../_base_/default_runtime.py']
 
-data_preprocessor = dict(
-    type='SelfSupDataPreprocessor',
-    mean=(123.675, 116.28, 103.53),
-    std=(58.395, 57.12, 57.375),
-    to_rgb=True,
-)
 train_dataloader = dict(batch_size=32)
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
 auto_scale_lr = dict(enable=False, base_batch_size=256)

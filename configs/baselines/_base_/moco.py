@@ -1,8 +1,15 @@
+_base_ = '../../_base_/pixels/imagenet.py'
+
 model = dict(
     type='MoCo',
     queue_len=65536,
     feat_dim=128,
     momentum=0.001,
+    data_preprocessor=dict(
+        type='SelfSupDataPreprocessor',
+        to_rgb=True,
+        **_base_.imagenet_pixels,
+    ),
     backbone=dict(type='ResNet', depth=50, norm_cfg=dict(type='BN'), zero_init_residual=False),
     neck=dict(
         type='MoCoV2Neck',

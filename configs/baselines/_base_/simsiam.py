@@ -1,5 +1,12 @@
+_base_ = '../../_base_/pixels/imagenet.py'
+
 model = dict(
     type='SimSiam',
+    data_preprocessor=dict(
+        type='SelfSupDataPreprocessor',
+        to_rgb=True,
+        **_base_.imagenet_pixels,
+    ),
     backbone=dict(type='ResNet', depth=50, norm_cfg=dict(type='SyncBN'), zero_init_residual=True),
     neck=dict(
         type='NonLinearNeck',

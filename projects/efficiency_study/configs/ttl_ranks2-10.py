@@ -8,7 +8,7 @@ model = dict(
     target_momentum=0.9,  # about 1,000 steps in all: a target at 0.99 would lag behind
     online_sizes=None,
     target_sizes=None,
-    data_preprocessor={{_base_.data_preprocessor}},
+    data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
     # BatchNorm at the end: without it all projections start in one narrow cone
     neck=dict(in_channels=64, hid_channels=256, out_channels=128, with_last_bn=True),

@@ -179,7 +179,7 @@ def test_every_recipe_builds_a_model_of_the_right_kind(path):
     assert {norm.training for norm in norms} == {not linear}
     optimizer = config.optim_wrapper.optimizer
     assert optimizer.weight_decay == (0 if linear else 5e-4)
-    size = path.stem.split('_')[2 if '8xb' in path.stem or '4xb' in path.stem else 3]
+    size = path.stem.split('_')[3]
     processes, batch = size.split('xb')
     assert int(processes) * int(batch) == config.auto_scale_lr.base_batch_size
     assert config.train_dataloader.batch_size == int(batch)

@@ -3,9 +3,11 @@
 
 custom_imports = dict(imports=['ttl_mm.tasks.detection.parts'], allow_failed_imports=False)
 
+_base_ = '../../../../configs/_base_/pixels/imagenet.py'
+
 preprocessor = dict(  # as in pre-training; mmdet's C4 models take BGR with std 1
-    mean=[123.675, 116.28, 103.53],
-    std=[58.395, 57.12, 57.375],
+    mean=[*_base_.imagenet_pixels.mean],
+    std=[*_base_.imagenet_pixels.std],
     bgr_to_rgb=True,
 )
 
