@@ -1,14 +1,14 @@
-import json
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom, entropy
 
 from ttl_mm.errors import UserError
-from ttl_mm.gauges import analyze_features, class_divergence, effective_rank, smallest_safe_k
+from ttl_mm.gauges import analyze_features
 from ttl_mm.gauges.analysis import first_rank_below
-from ttl_mm.report.analysis_page import write_analysis
 
 
 def perfect(classes=5, per_class=40):
@@ -46,10 +46,18 @@ def test_chance_is_that_of_two_different_images():
 def test_the_gauges_are_those_of_all_features():
     features, labels = noise()
     analysis = analyze_features(features, labels, batch_size=21, num_batches=5)
-    assert analysis.divergence == class_divergence(features, labels)
-    assert analysis.divergence_total == class_divergence(features, labels, 'total')
-    assert analysis.effective_rank == effective_rank(features)
-    assert analysis.safe_k == smallest_safe_k(20, 1 / 5, 1e-3)
+    x, y = features.double().numpy(), labels.numpy()
+    centers = np.stack([x[y == c].mean(0) for c in range(5)])
+    distance = np.mean([np.linalg.norm(a - b) for a, b in combinations(centers, 2)])
+    within, total = np.sqrt(((x - centers[y]) ** 2).mean()), np.sqrt(((x - x.mean(0)) ** 2).mean())
+    assert analysis.divergence == pytest.approx(distance / within, rel=1e-6)
+    assert analysis.divergence_total == pytest.approx(distance / total, rel=1e-6)
+    singular_values = np.linalg.svd(x, compute_uv=False)
+    assert analysis.effective_rank == pytest.approx(np.exp(entropy(singular_values)), rel=1e-6)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    assert analysis.std == pytest.approx(unit.std(0).mean(), rel=1e-6)
+    first_safe = next(k for k in range(1, 21) if binom.sf(k - 1, 20, 1 / 5) <= 1e-3)
+    assert analysis.safe_k == first_safe
 
 
 def test_the_same_seed_draws_the_same_batches():
@@ -76,17 +84,3 @@ def test_impossible_batches_are_refused(size, message):
 def test_a_single_class_is_refused():
     with pytest.raises(UserError, match='one class'):
         analyze_features(torch.eye(4), torch.zeros(4), batch_size=2)
-
-
-def test_the_page_and_its_numbers(tmp_path):
-    analyses = {
-        'perfect': analyze_features(*perfect(), batch_size=21, num_batches=5),
-        'noise': analyze_features(*noise(), batch_size=21, num_batches=5),
-    }
-    page = write_analysis(analyses, tmp_path)
-    numbers = json.loads((tmp_path / 'analysis.json').read_text())
-    assert numbers['perfect']['rates'] == analyses['perfect'].rates
-    assert numbers['noise']['frequencies']['ranks 2..10'].keys() == {'pr_omega_a', 'pr_omega_b'}
-    text = page.read_text()
-    assert f'{analyses["noise"].divergence:.3f}' in text
-    assert {p.name for p in tmp_path.glob('*.png')} == {'ranks.png', 'both_sides.png'}

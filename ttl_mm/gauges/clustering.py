@@ -20,7 +20,7 @@ class BatchEvents(NamedTuple):
 
 
 def class_divergence(features: Tensor, labels: Tensor, spread: str = 'within') -> float:
-    r"""Mean distance between the centres of the classes, at equal spread of the features.
+    r"""Mean distance between the centers of the classes, at equal spread of the features.
 
     .. math:: \frac{1}{s} \operatorname{mean}_{c < c'} \lVert \mu_c - \mu_{c'} \rVert
 
@@ -37,14 +37,14 @@ def class_divergence(features: Tensor, labels: Tensor, spread: str = 'within') -
     features, labels = torch.as_tensor(features), torch.as_tensor(labels)
     _check_rows(labels, features)
     features = features.detach().double()
-    features = features - features.mean(0)  # (N, D); keeps the differences of centres exact
+    features = features - features.mean(0)  # (N, D); keeps the differences of centers exact
     classes, members = labels.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f'a divergence needs at least two classes, found {len(classes)}')
     sums = features.new_zeros(len(classes), features.shape[1]).index_add_(0, members, features)
-    centres = sums / members.bincount()[:, None]  # (C, D)
-    deviations = features - centres[members] if spread == 'within' else features
-    distance = pdist(centres).mean()
+    centers = sums / members.bincount()[:, None]  # (C, D)
+    deviations = features - centers[members] if spread == 'within' else features
+    distance = pdist(centers).mean()
     return (distance / deviations.square().mean().sqrt()).item() if distance > 0 else 0.0
 
 
