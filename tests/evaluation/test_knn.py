@@ -7,15 +7,15 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation import knn, knn_classify, knn_sweep
+from ttl_mm.evaluation import knn_classify, knn_sweep, neighbor_search
 
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     """Tiles so small that every loop runs several times and ends on a part of a tile."""
-    monkeypatch.setattr(knn, 'PANEL', 100)
-    monkeypatch.setattr(knn, 'TILE_QUERIES', 33)
-    monkeypatch.setattr(knn, 'TILE_TRAIN', 150)
+    monkeypatch.setattr(neighbor_search, 'PANEL', 100)
+    monkeypatch.setattr(neighbor_search, 'TILE_QUERIES', 33)
+    monkeypatch.setattr(neighbor_search, 'TILE_TRAIN', 150)
 
 
 def by_sklearn(train, labels, test, k, temperature):
