@@ -4,8 +4,9 @@ import pytest
 from tests.helpers.images import encode, natural
 from ttl_mm.cli import main
 from ttl_mm.datasets.decode import decode_image
+from ttl_mm.datasets.picture_grid import FRAME, GAP
 
-RECIPE = """
+CONFIG = """
 train_dataloader = dict(dataset=dict(type='ttl_mm.ImageFolder', data_root='missing', pipeline=[
     dict(type='ttl_mm.RandomViews', views=[dict(size=8, num={num})]), dict(type='PackInputs')]))
 """
@@ -27,35 +28,44 @@ def draw(tmp_path, *arguments) -> np.ndarray:
 
 
 def test_a_folder_is_drawn_with_the_views_of_the_paper(images, tmp_path, capsys):
-    sheet = draw(tmp_path, images, '--images', '2')
+    sheet = draw(tmp_path, '--data', images, '--images', '2')
     assert sheet.shape[0] > 2 * 160
     assert sheet.shape[1] > 3 * 160
     assert capsys.readouterr().out.rstrip().endswith('sheet.png')
 
 
-def test_a_recipe_decides_on_the_views(images, tmp_path):
-    recipe = tmp_path / 'recipe.py'
+def test_the_config_decides_on_the_views(images, tmp_path):
+    config = tmp_path / 'config.py'
     widths = []
     for num in (1, 3):
-        recipe.write_text(RECIPE.format(num=num))
-        widths.append(draw(tmp_path, images, '--config', recipe).shape[1])
-    assert widths[1] - widths[0] == pytest.approx(2 * 160, abs=10)
+        config.write_text(CONFIG.format(num=num))
+        widths.append(draw(tmp_path, '--data', images, '--config', config).shape[1])
+    assert widths[1] - widths[0] == 2 * (160 + 2 * FRAME + GAP)
 
 
-def test_a_recipe_brings_its_own_images(images, tmp_path):
-    recipe = tmp_path / 'recipe.py'
-    recipe.write_text(RECIPE.format(num=1).replace("'missing'", repr(str(images))))
-    assert draw(tmp_path, '--config', recipe).shape[0] > 3 * 160
+def test_a_config_brings_its_own_images(images, tmp_path):
+    config = tmp_path / 'config.py'
+    config.write_text(CONFIG.format(num=1).replace("'missing'", repr(str(images))))
+    assert draw(tmp_path, '--config', config).shape[0] > 3 * 160
 
 
 def test_what_cannot_be_drawn_is_said_in_one_sentence(images, tmp_path, capsys):
-    recipe = tmp_path / 'recipe.py'
-    recipe.write_text('train_cfg = None\n')
+    config = tmp_path / 'config.py'
+    config.write_text('train_cfg = None\n')
     out = str(tmp_path / 'missing' / 'sheet.png')
     for arguments, sentence in [
         ([], 'nothing to draw'),
-        (['--config', str(recipe)], 'no train_dataloader'),
-        ([str(images), '--out', out], 'cannot be written'),
+        (['--config', str(config)], 'no train_dataloader'),
+        (['--data', str(images), '--out', out], 'cannot be written'),
+        ([str(images)], f'now given as --data {images}'),
     ]:
         assert main(['views', *arguments]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_wrappers_of_a_config_are_drawn_too(images, tmp_path):
+    """A Fraction keeps its folder's pipeline, which also serves for another folder."""
+    config = tmp_path / 'config.py'
+    loader = "train_dataloader['dataset'] = dict(type='ttl_mm.Fraction', fraction=0.5, dataset={})"
+    config.write_text(CONFIG.format(num=1) + loader.format("train_dataloader['dataset']"))
+    assert draw(tmp_path, '--data', images, '--config', config).shape[0] > 3 * 160

@@ -1,6 +1,7 @@
 import os
 import pickle
 import random
+from itertools import product
 
 import pytest
 
@@ -21,22 +22,19 @@ def random_names(count: int) -> list[str]:
 
 
 @pytest.mark.usefixtures('small_chunks')
-@pytest.mark.parametrize('count', [1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7])
 @pytest.mark.parametrize('line_end', ['\n', '\r\n'])
-@pytest.mark.parametrize('tail', ['', 'line end', 'two line ends'])
-def test_equals_a_list_of_lines(tmp_path, count, line_end, tail):
-    expected = random_names(count)
-    text = line_end.join(expected) + {'': '', 'line end': line_end}.get(tail, 2 * line_end)
+def test_equals_a_list_of_lines(tmp_path, line_end):
     path = tmp_path / 'names.txt'
-    path.write_bytes(os.fsencode(text))
-    names = NameList(path)
-    assert len(names) == count
-    assert list(names) == expected
-    assert [names[i] for i in range(-count, count)] == expected + expected
-    with pytest.raises(IndexError):
-        names[count]
-    with pytest.raises(IndexError):
-        names[-count - 1]
+    for count, tail in product([1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7], range(3)):
+        expected = random_names(count)
+        path.write_bytes(os.fsencode(line_end.join(expected) + tail * line_end))
+        names = NameList(path)
+        assert len(names) == count
+        assert list(names) == expected
+        assert [names[i] for i in range(-count, count)] == expected + expected
+        for outside in (count, -count - 1):
+            with pytest.raises(IndexError):
+                names[outside]
 
 
 def test_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
@@ -70,25 +68,25 @@ def test_forked_children_read_the_same_file_at_the_same_time(tmp_path):
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ('content', 'message'),
-    [
-        (b'', 'holds no names'),
-        (b'\n\n', 'holds no names'),
-        (b'\xef\xbb\xbf\n', 'holds no names'),
-        (b'a\n\nb\n', 'line 2 of .* is empty'),
-        (b'a\r\nb\r\n\r\nc\r\n', 'line 3 of .* is empty'),
-        (b'\nb\n', 'line 1 of .* is empty'),
-        (b'x' * 60 + b'\n' + b'y' * 60 + b'\n\nz\n', 'line 3 of .* is empty'),
-        (b'a\0b\n', 'binary file'),
-        (b'x' * 98, 'no line end in 97 bytes'),
-    ],
-)
+BAD = [
+    (b'', 'holds no names'),
+    (b'\n\n', 'holds no names'),
+    (b'\xef\xbb\xbf\n', 'holds no names'),
+    (b'a\n\nb\n', 'line 2 of .* is empty'),
+    (b'a\r\nb\r\n\r\nc\r\n', 'line 3 of .* is empty'),
+    (b'\nb\n', 'line 1 of .* is empty'),
+    (b'x' * 60 + b'\n' + b'y' * 60 + b'\n\nz\n', 'line 3 of .* is empty'),
+    (b'a\0b\n', 'binary file'),
+    (b'x' * 98, 'no line end in 97 bytes'),
+]
+
+
 @pytest.mark.usefixtures('small_chunks')
-def test_bad_files_are_named(tmp_path, content, message):
-    (tmp_path / 'names.txt').write_bytes(content)
-    with pytest.raises(UserError, match=message):
-        NameList(tmp_path / 'names.txt')
+def test_bad_files_are_named(tmp_path):
+    for content, message in BAD:
+        (tmp_path / 'names.txt').write_bytes(content)
+        with pytest.raises(UserError, match=message):
+            NameList(tmp_path / 'names.txt')
 
 
 def test_missing_file_is_named(tmp_path):
@@ -107,8 +105,8 @@ def test_a_file_changed_after_opening_is_named(tmp_path):
         pickle.loads(pickle.dumps(names))
 
 
-@pytest.mark.parametrize('name', ['', 'two\nlines', 'carriage\rreturn'])
-def test_names_that_are_no_line_leave_no_file(tmp_path, name):
-    with pytest.raises(UserError, match='cannot stand in a list'):
-        write_name_list(tmp_path / 'names.txt', ['a', name])
-    assert list(tmp_path.iterdir()) == []
+def test_names_that_are_no_line_leave_no_file(tmp_path):
+    for name in ('', 'two\nlines', 'carriage\rreturn'):
+        with pytest.raises(UserError, match='cannot stand in a list'):
+            write_name_list(tmp_path / 'names.txt', ['a', name])
+        assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,7 @@
 import pickle
 
+import numpy as np
+
 from ttl_mm.datasets.sample_index import SampleIndex
 
 
@@ -7,11 +9,18 @@ def test_is_an_index():
     assert [10, 20, 30][SampleIndex(1, epoch=4, seed=2)] == 20
 
 
+def test_draws_follow_seed_epoch_and_outer_position():
+    """Old runs resume only if this formula stays."""
+    for index in (SampleIndex(7, epoch=3, seed=5), SampleIndex(7, epoch=3, seed=5).at(2)):
+        assert index.rng().random() == np.random.default_rng((5, 3, 7)).random()
+        expected = np.random.SeedSequence((5, 3, 7, 1)).generate_state(3)
+        assert index.global_seeds() == tuple(expected)
+
+
 def test_survives_the_way_to_a_worker():
-    sent = SampleIndex(7, epoch=3, seed=5)
+    sent = SampleIndex(7, epoch=3, seed=5).at(2)
     received = pickle.loads(pickle.dumps(sent))
-    assert (int(received), received.epoch, received.seed) == (7, 3, 5)
-    assert received.rng().random() == sent.rng().random()
+    assert (int(received), received.epoch, received.seed, received.outer) == (2, 3, 5, 7)
 
 
 def test_each_part_changes_the_draw():

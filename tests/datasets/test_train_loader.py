@@ -1,21 +1,24 @@
 """What the model sees depends on seed, epoch and index, and on nothing else."""
 
+import ttl_mm.registry  # noqa: F401  isort: skip
+
 import random
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from mmengine.dataset import BaseDataset
+from mmdet.datasets.samplers import AspectRatioBatchSampler
+from mmengine.dataset import default_collate
+from mmengine.registry import init_default_scope
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
 from tests.helpers.images import encode, natural
-from ttl_mm.datasets.image_folder import ImageFolder
-from ttl_mm.datasets.sample_index import SampleIndex
-from ttl_mm.datasets.sampler import EpochSampler
-from ttl_mm.datasets.seeding import seeded_for
-from ttl_mm.datasets.train_loader import train_loader
-from ttl_mm.datasets.train_samples import MAX_TRIES, TrainSamples
-from ttl_mm.errors import UserError
+from ttl_mm.datasets import EpochSampler, ImageFolder
+from ttl_mm.datasets.train_loader import EpochBatches, train_loader
+
+VIEWS = [dict(size=24), dict(size=24, blur=0.1, solarize=0.2), dict(size=12, num=2)]
+PIPELINE = [dict(type='ttl_mm.RandomViews', views=VIEWS), dict(type='PackInputs')]
 
 
 class Draws(Dataset):
@@ -31,7 +34,7 @@ class Draws(Dataset):
         )
 
 
-def batches(workers=0, epoch=0, start=0, dataset=None, sampler=EpochSampler):
+def draws(workers=0, epoch=0, start=0, dataset=None, sampler=EpochSampler):
     dataset = dataset or Draws()
     made = sampler(dataset) if sampler is SequentialSampler else sampler(dataset, seed=1)
     stock = DataLoader(dataset, batch_size=4, sampler=made, num_workers=workers, drop_last=True)
@@ -41,31 +44,19 @@ def batches(workers=0, epoch=0, start=0, dataset=None, sampler=EpochSampler):
 
 
 @pytest.mark.parametrize('sampler', [EpochSampler, SequentialSampler])
-def test_workers_do_not_matter(sampler):
-    assert torch.equal(batches(0, sampler=sampler), batches(2, sampler=sampler))
-
-
-@pytest.mark.parametrize('sampler', [EpochSampler, SequentialSampler])
-def test_continues_in_the_middle_of_an_epoch(sampler):
-    whole = batches(epoch=2, sampler=sampler)
-    assert torch.equal(batches(2, epoch=2, start=3, sampler=sampler), whole[3:])
+def test_workers_and_a_resume_change_nothing(sampler):
+    whole = draws(epoch=2, sampler=sampler)
+    assert torch.equal(draws(2, epoch=2, sampler=sampler), whole)
+    assert torch.equal(draws(2, epoch=2, start=3, sampler=sampler), whole[3:])
 
 
 def test_epochs_have_their_own_draws():
-    first, second = batches(sampler=SequentialSampler), batches(epoch=1, sampler=SequentialSampler)
+    first, second = draws(sampler=SequentialSampler), draws(epoch=1, sampler=SequentialSampler)
     assert (first[..., 0] == second[..., 0]).all()
     assert (first[..., 1:] != second[..., 1:]).all()
 
 
-def test_the_generators_of_the_main_process_go_on_undisturbed():
-    random.seed(0), np.random.seed(0), torch.manual_seed(0)
-    expected = random.random(), np.random.rand(), torch.rand(1).item()
-    random.seed(0), np.random.seed(0), torch.manual_seed(0)
-    batches()
-    assert (random.random(), np.random.rand(), torch.rand(1).item()) == expected
-
-
-def test_nothing_is_read_to_get_to_the_place():
+def test_nothing_is_read_to_get_to_the_start():
     read = []
 
     class Counting(Draws):
@@ -73,7 +64,7 @@ def test_nothing_is_read_to_get_to_the_place():
             read.append(int(index))
             return super().__getitem__(index)
 
-    batches(start=4, dataset=Counting())
+    draws(start=4, dataset=Counting())
     assert len(read) == 4
 
 
@@ -85,68 +76,96 @@ def test_batch_samplers_of_others_work():
     assert [batch.data[:, 0].tolist() for batch in loader] == [[18, 19, 20], [21, 22]]
 
 
-def test_pipelines_of_other_datasets_get_the_generator():
-    class Stock(BaseDataset):
-        def load_data_list(self):
-            return [{'number': i} for i in range(5)]
+class Sizes:
+    """Images of which every third is upright."""
 
-    stock = Stock(pipeline=[lambda results: results['rng'].random()])
-    index = SampleIndex(3, epoch=2, seed=1)
-    assert TrainSamples(stock)[index] == index.rng().random()
+    def __len__(self) -> int:
+        return 23
+
+    def get_data_info(self, index: int) -> dict:
+        return dict(width=10, height=20 if index % 3 == 0 else 5)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Six images, of which 2 and 4 are bad."""
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
-    (tmp_path / 'images').mkdir()
+def test_batches_grouped_by_aspect_ratio_continue_where_they_were():
+    """Groups are not slices of the sampler's order, so there is no place to jump to."""
+
+    def grouped(start: int) -> list:
+        sampler = AspectRatioBatchSampler(EpochSampler(Sizes(), seed=3), batch_size=2)
+        batches = EpochBatches(sampler, seed=3)
+        batches.set_position(epoch=2, start=start)
+        return [[int(index) for index in batch] for batch in batches]
+
+    whole = grouped(0)
+    assert sorted(index for batch in whole for index in batch) == list(range(23))
+    for start in (1, 5, 10):
+        assert grouped(start) == whole[start:]
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp('images')
+    for i in range(12):
+        (root / f'{i}.jpg').write_bytes(encode(natural(48, 64, seed=i)))
+    init_default_scope('mmpretrain')
+    return ImageFolder(str(root), PIPELINE)
+
+
+def batches(folder, workers=0, epoch=0, start=0, rank=0, world_size=1) -> list[dict]:
+    with mock.patch('ttl_mm.datasets.sampler.get_dist_info', return_value=(rank, world_size)):
+        sampler = EpochSampler(folder, seed=5)
+    stock = DataLoader(
+        folder, batch_size=3, sampler=sampler, num_workers=workers, collate_fn=default_collate
+    )
+    loader = train_loader(stock, seed=5)
+    loader.batch_sampler.set_position(epoch, start)
+    return [batch.data for batch in loader]
+
+
+def views_by_image(found: list[dict]) -> dict[str, list[torch.Tensor]]:
+    return {
+        sample.img_path: [views[i] for views in batch['inputs']]
+        for batch in found
+        for i, sample in enumerate(batch['data_samples'])
+    }
+
+
+def test_views_do_not_depend_on_workers_or_a_resume(folder):
+    whole = batches(folder, epoch=1)
+    for workers, start in [(1, 0), (2, 0), (0, 2), (2, 2)]:
+        again = batches(folder, workers, epoch=1, start=start)
+        assert len(again) == len(whole) - start
+        for one, other in zip(whole[start:], again):
+            assert len(one['inputs']) == 4
+            assert all(torch.equal(a, b) for a, b in zip(one['inputs'], other['inputs']))
+
+
+def test_every_epoch_has_its_own_views(folder):
+    first, second = (views_by_image(batches(folder, epoch=epoch)) for epoch in (0, 1))
+    assert first.keys() == second.keys()
+    for path, views in first.items():
+        assert not any(torch.equal(a, b) for a, b in zip(views, second[path]))
+
+
+def test_ranks_share_the_images_and_the_draws_of_one_process(folder):
+    whole = views_by_image(batches(folder))
+    parts = [views_by_image(batches(folder, rank=rank, world_size=2)) for rank in (0, 1)]
+    assert parts[0].keys() | parts[1].keys() == whole.keys()
+    assert not parts[0].keys() & parts[1].keys()
+    for path, views in (parts[0] | parts[1]).items():
+        assert all(torch.equal(a, b) for a, b in zip(views, whole[path]))
+
+
+def test_bad_images_are_replaced_and_reported(tmp_path):
     for i in range(6):
         content = encode(natural(8, 8, seed=i)) if i not in (2, 4) else b'<html>'
-        (tmp_path / 'images' / f'{i}.jpg').write_bytes(content)
-    return tmp_path / 'images'
-
-
-PIPELINE = [{'type': 'LoadImageFromFile'}, lambda results: torch.tensor(results['sample_idx'])]
-
-
-@pytest.mark.parametrize('workers', [0, 2])
-def test_bad_images_are_replaced_and_reported(folder, workers):
-    dataset = ImageFolder(str(folder), pipeline=PIPELINE)
-    stock = DataLoader(dataset, 3, sampler=EpochSampler(dataset, seed=0), num_workers=workers)
-    found = list(train_loader(stock, seed=0))
-    used = torch.cat([batch.data for batch in found]).tolist()
-    assert len(used) == 6
-    assert {0, 1, 3, 5} == set(used)
-    skipped = {skip.path for batch in found for skip in batch.skipped}
-    assert skipped == {str(folder / '2.jpg'), str(folder / '4.jpg')}
-
-
-def test_the_replacement_is_the_same_every_time(folder):
-    samples = TrainSamples(ImageFolder(str(folder), pipeline=PIPELINE))
-    index = SampleIndex(2, epoch=1, seed=0)
-    assert samples[index] == samples[index]
-    replacements = {int(samples[SampleIndex(2, epoch, 0)]) for epoch in range(20)}
-    assert len(replacements) > 1  # not always the same neighbour, which would get twice the weight
-
-
-def test_nothing_but_bad_images_is_an_error(folder):
-    for i in range(6):
-        (folder / f'{i}.jpg').write_bytes(b'')
-    samples = TrainSamples(ImageFolder(str(folder), pipeline=PIPELINE))
-    with pytest.raises(UserError, match=f'{MAX_TRIES} images in a row'):
-        samples[SampleIndex(0)]
-
-
-def test_a_fault_of_the_code_is_no_bad_image(folder):
-    samples = TrainSamples(ImageFolder(str(folder), pipeline=[lambda results: 1 / 0]))
-    with pytest.raises(ZeroDivisionError):
-        samples[SampleIndex(0)]
-
-
-def test_seeding_ends_with_the_sample():
-    random.seed(4)
-    expected = random.random()
-    random.seed(4)
-    with pytest.raises(RuntimeError), seeded_for(SampleIndex(0)):
-        raise RuntimeError
-    assert random.random() == expected
+        (tmp_path / f'{i}.jpg').write_bytes(content)
+    load = {'type': 'LoadImageFromFile'}
+    dataset = ImageFolder(str(tmp_path), [load, lambda x: torch.tensor(x['sample_idx'])])
+    for workers in (0, 2):
+        stock = DataLoader(dataset, 3, sampler=EpochSampler(dataset, seed=0), num_workers=workers)
+        found = list(train_loader(stock, seed=0))
+        used = torch.cat([batch.data for batch in found]).tolist()
+        assert len(used) == 6
+        assert {0, 1, 3, 5} == set(used)
+        skipped = {skip.path for batch in found for skip in batch.skipped}
+        assert skipped == {str(tmp_path / '2.jpg'), str(tmp_path / '4.jpg')}

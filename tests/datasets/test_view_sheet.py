@@ -1,56 +1,115 @@
 import ttl_mm.registry  # noqa: F401  isort: skip
+import re
+
 import numpy as np
 import pytest
+from mmengine.dataset import ConcatDataset, RepeatDataset
 from mmengine.registry import init_default_scope
+from mmpretrain.datasets import CustomDataset
+from torch.utils.data import DataLoader, Dataset, SequentialSampler
 
 from tests.helpers.images import encode, natural
-from ttl_mm.datasets import ImageFolder
+from tests.helpers.paths import ROOT
+from ttl_mm.datasets import Fraction, ImageFolder
+from ttl_mm.datasets.part import Part
 from ttl_mm.datasets.sample_index import SampleIndex
-from ttl_mm.datasets.view_sheet import fit, tile, view_sheet, views_of
+from ttl_mm.datasets.train_loader import train_loader
+from ttl_mm.datasets.train_samples import TrainSamples
+from ttl_mm.datasets.view_sheet import view_sheet, views_of
+from ttl_mm.errors import UserError
+
+OURS = [
+    dict(type='ttl_mm.RandomViews', views=[dict(size=20), dict(size=12)]),
+    dict(type='PackInputs'),
+]
+STOCK = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResizedCrop', scale=20),
+    dict(type='ColorJitter', brightness=0.4, hue=0.1),
+    dict(type='PackInputs'),
+]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    for i in range(5):
-        (tmp_path / f'{i}.png').write_bytes(encode(natural(40, 50, seed=i), 'PNG'))
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('images')
+    for i in range(8):
+        path = root / 'ab'[i % 2] / f'{i}.png'
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(encode(natural(30, 40, seed=i), 'PNG'))
     init_default_scope('mmpretrain')
-    plain = dict(flip=0, jitter=0, grayscale=0, blur=0)
-    views = [dict(size=40, **plain), dict(size=20, **plain)]
-    return ImageFolder(
-        str(tmp_path), [dict(type='ttl_mm.RandomViews', views=views), dict(type='PackInputs')]
-    )
+    return str(root)
 
 
-def test_the_sheet_shows_the_views_of_training(folder):
-    sheet = view_sheet(folder, images=2, epochs=1, seed=7, height=40)
-    large, small = views_of(folder, SampleIndex(0, epoch=0, seed=7))
-    assert large.shape == (40, 40, 3)
-    assert small.shape == (20, 20, 3)
-    for view in (large, small):
-        patches = np.lib.stride_tricks.sliding_window_view(sheet, view.shape)[:, :, 0]
-        assert (patches == view).all(axis=(2, 3, 4)).any()
+def own_dataset(root: str) -> Dataset:
+    """The example of docs/data.md."""
+    text = (ROOT / 'docs/data.md').read_text()
+    (example,) = re.findall(r'```python\n([^`]*class MyImages.*?)```', text, re.S)
+    names: dict = {}
+    exec(example, names)
+    return names['MyImages'](f'{root}/a', OURS)
 
 
-def test_rgb_views_are_turned_for_the_sheet(folder):
-    index = SampleIndex(0)
-    np.testing.assert_array_equal(
-        views_of(folder, index, rgb=True)[0], views_of(folder, index)[0][..., ::-1]
-    )
+DATASETS = {
+    'folder': lambda root: ImageFolder(root, OURS),
+    'folder, stock transforms': lambda root: ImageFolder(root, STOCK),
+    'part': lambda root: Part(ImageFolder(root, OURS), np.array([6, 1, 4])),
+    'part, stock transforms': lambda root: Part(ImageFolder(root, STOCK), np.array([6, 1, 4])),
+    'fraction': lambda root: Fraction(ImageFolder(root, OURS, with_label=True), 0.5, seed=1),
+    'mmpretrain': lambda root: CustomDataset(data_root=root, pipeline=OURS),
+    'mmpretrain, stock transforms': lambda root: CustomDataset(data_root=root, pipeline=STOCK),
+    'concatenated': lambda root: ConcatDataset(
+        [CustomDataset(data_root=root, pipeline=OURS) for _ in range(2)]
+    ),
+    'repeated': lambda root: RepeatDataset(CustomDataset(data_root=root, pipeline=OURS), 2),
+    'own': own_dataset,
+}
 
 
-def test_rows_never_outnumber_the_images(folder):
-    few, many = (view_sheet(folder, images, epochs=1, height=40) for images in (5, 50))
+def training_views(dataset: Dataset, seed: int, epochs: int) -> list[list[np.ndarray]]:
+    """All views that the loader of a run yields, as (H, W, 3), by sample."""
+    stock = DataLoader(dataset, 1, sampler=SequentialSampler(dataset), collate_fn=lambda x: x[0])
+    loader = train_loader(stock, seed)
+    views: list[list[np.ndarray]] = [[] for _ in range(len(dataset))]
+    for epoch in range(epochs):
+        loader.batch_sampler.set_position(epoch, 0)
+        for of_sample, batch in zip(views, loader):
+            inputs = batch.data['inputs']
+            inputs = inputs if isinstance(inputs, list) else [inputs]
+            of_sample += [view.permute(1, 2, 0).numpy() for view in inputs]
+    return views
+
+
+def contains(sheet: np.ndarray, view: np.ndarray) -> bool:
+    h, w = view.shape[:2]
+    corners = np.argwhere((sheet == view[0, 0]).all(axis=2))
+    return any(np.array_equal(sheet[y : y + h, x : x + w], view) for y, x in corners)
+
+
+@pytest.mark.parametrize('kind', DATASETS)
+def test_the_sheet_shows_the_views_of_training(root, kind):
+    expected = training_views(DATASETS[kind](root), seed=7, epochs=2)
+    sheet = view_sheet(DATASETS[kind](root), images=len(expected), epochs=2, seed=7, height=20)
+    for views in expected:
+        assert len(views) == 4 or 'stock' in kind
+        assert all(contains(sheet, view) for view in views)
+
+
+def test_rgb_views_are_turned_for_the_sheet(root):
+    samples, index = TrainSamples(ImageFolder(root, OURS)), SampleIndex(0)
+    bgr, turned = views_of(samples, index)[0], views_of(samples, index, rgb=True)[0]
+    np.testing.assert_array_equal(turned, bgr[..., ::-1])
+
+
+def test_rows_never_outnumber_the_images(root):
+    few, many = (view_sheet(ImageFolder(root, OURS), images, epochs=1) for images in (8, 50))
     assert few.shape == many.shape
 
 
-def test_fit_keeps_the_shape_of_an_image():
-    image = np.zeros((100, 300, 3), np.uint8)
-    assert fit(image, 50).shape == (50, 150, 3)
-    assert fit(image, 50, max_width=75).shape == (25, 75, 3)
+def test_a_dataset_that_hides_its_images_is_an_error():
+    class Hidden(Dataset):
+        def __len__(self):
+            return 1
 
-
-def test_tiles_do_not_overlap():
-    rows = [[np.full((10, width, 3), width, np.uint8) for width in (90, 30)] for _ in range(2)]
-    sheet = tile(rows, ['a', 'b'], height=10)
-    assert (sheet == 90).all(axis=2).sum() == 2 * 10 * 90
-    assert (sheet == 30).all(axis=2).sum() == 2 * 10 * 30
+    with pytest.raises(UserError, match='Hidden has no get_data_info'):
+        view_sheet(Hidden())

@@ -31,8 +31,9 @@ from PIL import Image, ImageFilter
 from torch.utils.data import DataLoader
 from torchvision.transforms import v2
 
-from ttl_mm.datasets import EpochSampler, ImageFolder, RandomViews, colour, views
+from ttl_mm.datasets import EpochSampler, ImageFolder, RandomViews, color, views
 from ttl_mm.datasets.decode import JpegFile
+from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_loader import train_loader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,12 +133,12 @@ def step_times(name: str, pipeline: Compose):
             watch('decode', JpegFile, 'decode')
             watch('draw', views, 'draw_view')
             watch('crop + resize', views, 'resized_crop')
-            watch('grey', colour, 'to_grey')
-            watch('blur', colour, 'gaussian_blur')
-            watch('solarise', colour, 'solarize')
+            watch('gray', color, 'to_gray')
+            watch('blur', color, 'gaussian_blur')
+            watch('solarize', color, 'solarize')
             watch('to tensor', views, 'to_tensor')
-            jitter = {key: timed(key, value) for key, value in colour.JITTER.items()}
-            stack.enter_context(mock.patch.dict(colour.JITTER, jitter))
+            jitter = {key: timed(key, value) for key, value in color.JITTER.items()}
+            stack.enter_context(mock.patch.dict(color.JITTER, jitter))
         yield seconds
 
 
@@ -156,7 +157,7 @@ def one_core(files: list[Path], size: int, rounds: int) -> dict[str, float]:
         for name, folder in folders.items():
             start = time.process_time()
             for index in range(len(folder)):
-                folder[index]
+                folder[SampleIndex(index)]
             best[name] = min(best[name], time.process_time() - start)
     return {name: len(files) / seconds for name, seconds in best.items()}
 
@@ -167,7 +168,7 @@ def shares(files: list[Path], size: int) -> None:
         with step_times(name, pipeline) as seconds:
             start = time.perf_counter()
             for index in range(len(folder)):
-                folder[index]
+                folder[SampleIndex(index)]
             total = time.perf_counter() - start
         seconds['rest'] = total - sum(seconds.values())
         parts = ', '.join(

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from ttl_mm.datasets import color as colour
+from ttl_mm.datasets import color
 from ttl_mm.datasets.decode import open_image
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
@@ -78,14 +78,14 @@ def differences(path: str, view: View, rng: np.random.Generator) -> dict[str, np
     base = pillow(crop)
     found = {'crop + resize': difference(crop, pillow_crop(image, params.box, params.size))}
     for name, factor in params.jitter:
-        ours = colour.JITTER[name](crop, factor)
+        ours = color.JITTER[name](crop, factor)
         found[name] = difference(ours, pillow_jitter(base, name, factor))
-    found['greyscale'] = difference(colour.to_grey(crop), base.convert('L'))
+    found['greyscale'] = difference(color.to_gray(crop), base.convert('L'))
     found['solarise'] = difference(
-        colour.solarize(crop, params.threshold), ImageOps.solarize(base, params.threshold)
+        color.solarize(crop, params.threshold), ImageOps.solarize(base, params.threshold)
     )
     blurred = base.filter(ImageFilter.GaussianBlur(params.sigma))
-    found['blur'] = difference(colour.gaussian_blur(crop, params.sigma), blurred)
+    found['blur'] = difference(color.gaussian_blur(crop, params.sigma), blurred)
     found['whole view'] = difference(render(image, params), pillow_view(image, params))
     for divisor in file.divisors[1:]:
         # the largest view that this crop may be reduced for

@@ -7,11 +7,12 @@ HELP = 'draw a sheet of images with their random views'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('dir', nargs='?', help='a folder of images; that of the recipe if left out')
-    parser.add_argument('--config', help="the recipe whose views are drawn (default: the paper's)")
-    parser.add_argument('--out', default='views.png', help='picture to write (default: views.png)')
+    parser.add_argument('old_data', nargs='?', help=argparse.SUPPRESS)
+    parser.add_argument('--data', metavar='DIR', help="folder of images (default: the config's)")
+    parser.add_argument('--config', help="config whose views are drawn (default: the paper's)")
+    parser.add_argument('--out', default='views.png', help='file to write (default: views.png)')
     parser.add_argument('--images', type=int, default=6, help='rows of the sheet (default: 6)')
-    parser.add_argument('--epochs', type=int, default=2, help='draws per image (default: 2)')
+    parser.add_argument('--epochs', type=int, default=2, help='epochs shown (default: 2)')
     parser.add_argument('--seed', type=int, default=0, help='seed of the run (default: 0)')
 
 
@@ -25,8 +26,10 @@ def run(args: argparse.Namespace) -> None:
     from ttl_mm.errors import UserError
 
     init_default_scope('mmpretrain')
-    if args.config is None and args.dir is None:
-        raise UserError('nothing to draw: give a folder of images, --config RECIPE, or both')
+    if args.old_data is not None:
+        raise UserError(f'the folder is now given as --data {args.old_data}')
+    if args.config is None and args.data is None:
+        raise UserError('nothing to draw: give --data DIR, --config CONFIG, or both')
     rgb = False
     dataset = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
     if args.config is not None:
@@ -36,10 +39,20 @@ def run(args: argparse.Namespace) -> None:
         dataset = config.train_dataloader.dataset
         # a model that does not turn BGR into RGB gets RGB from its dataset
         rgb = not config.get('model', {}).get('data_preprocessor', {}).get('to_rgb', True)
-    if args.dir is not None:
-        pipeline = dataset['pipeline']
-        dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.dir, 'pipeline': pipeline}
+    if args.data is not None:
+        dataset = {
+            'type': 'ttl_mm.ImageFolder',
+            'data_root': args.data,
+            'pipeline': innermost(dataset)['pipeline'],
+        }
     sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed, rgb=rgb)
     if not cv2.imwrite(args.out, sheet):
         raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')
     print(Path(args.out).resolve())
+
+
+def innermost(dataset: dict) -> dict:
+    """The config of the (first) dataset inside wrappers such as Fraction or ConcatDataset."""
+    while 'dataset' in dataset or 'datasets' in dataset:
+        dataset = dataset['dataset'] if 'dataset' in dataset else dataset['datasets'][0]
+    return dataset

@@ -1,4 +1,21 @@
-"""Images to batches: datasets, transforms, samplers."""
+"""Images to batches: datasets, transforms, samplers.
+
+The way of an index to a batch in training (a :class:`SampleIndex` carries seed and epoch):
+
+1. ``sampler.EpochSampler`` yields ``SampleIndex(index, epoch, seed)`` for this rank.
+2. ``train_loader.EpochBatches`` groups them, from any batch of the epoch on, and gives seed and
+   epoch to the indices of other samplers. The loop sets its position (``ttl_mm.engine.runner``).
+3. In a worker, ``train_samples.TrainSamples`` seeds the global generators for the index, reads the
+   sample from the dataset, and replaces a bad image. ``part.Part`` passes the position in its inner
+   dataset on; the draws still follow the position in the outermost one.
+4. The pipeline begins with ``train_samples.ProvideRng``, which adds ``results['rng']``, made by
+   ``SampleIndex.rng``. ``views.RandomViews`` draws from it (``view_params``), decodes the file
+   (``decode``, ``jpeg``) and renders the views (``color``).
+5. ``train_samples.Collate`` joins the samples to a ``Batch`` and adds the list of skipped images.
+
+``view_sheet`` takes steps 3 and 4, so ``ttl views`` shows what training sees. ``folder_scan`` and
+``name_list`` find the files of ``image_folder.ImageFolder``, ``permutation`` shuffles them.
+"""
 
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.datasets.decode import BadImageError, decode_image

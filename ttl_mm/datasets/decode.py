@@ -1,9 +1,9 @@
-"""Image files to arrays, by one policy for every dataset and pipeline.
+"""Image files to arrays, by the same rules for every dataset and pipeline.
 
-A decoded image is upright (EXIF orientation applied), 8-bit, three channels, BGR. Greyscale is
-repeated, a palette resolved, CMYK converted, alpha dropped, 16-bit values keep their high byte.
-A file that cannot be decoded whole, or has more pixels than allowed, raises :class:`BadImageError`
-before memory is spent on it.
+A decoded image is upright (EXIF orientation applied), 8-bit, three channels, BGR. Grayscale is
+repeated, palettes are resolved, CMYK is converted, alpha is dropped, and 16-bit values keep their
+high byte. A file that cannot be decoded completely raises :class:`BadImageError`; so does one with
+more pixels than allowed, before memory is spent on it.
 """
 
 import io
@@ -19,14 +19,14 @@ from ttl_mm.datasets.jpeg import JpegHeader, read_jpeg_header
 from ttl_mm.errors import UserError
 
 MAX_PIXELS = 2**26  # 8192 x 8192
-# What Pillow may read. EPS and the like would start other programs.
+# What Pillow may read. Formats such as EPS would start other programs.
 FORMATS = ('PNG', 'WEBP', 'GIF', 'BMP', 'TIFF', 'PPM', 'JPEG2000', 'AVIF')
 
 
 class BadImageError(UserError):
-    """A file that is no usable image: ``path`` and ``reason``.
+    """A file that is not a usable image: ``path`` and ``reason``.
 
-    ``reason`` is None when a DataLoader rebuilds the error in the main process from its text.
+    When a DataLoader rebuilds the error of a worker, ``path`` is its text and ``reason`` None.
     """
 
     def __init__(self, path: str, reason: str | None = None):
@@ -38,29 +38,21 @@ class BadImageError(UserError):
         return self.path if self.reason is None else f'{self.path}: {self.reason}'
 
 
-def decode_image(
-    source: bytes | str | os.PathLike,
-    max_pixels: int = MAX_PIXELS,
-    reduce_to: tuple[int, int] | None = None,
-) -> np.ndarray:
+def decode_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """Decode a file, or its content, to an upright uint8 (H, W, 3) BGR array.
 
     Args:
         source: A path, or the bytes of a file.
-        max_pixels: Larger images are refused by their header, before they are inflated.
-        reduce_to: A (height, width) that is enough. A JPEG is then decoded at the smallest of
-            1/1, 1/2, 1/4 and 1/8 of its size that is still at least this large: several times
-            faster than decoding it whole.
+        max_pixels: Larger images are refused by their header, before they are decompressed.
 
     Raises:
         BadImageError: Not readable, not an image, truncated, too large, or not 8 or 16 bit.
+
+    Example:
+        >>> decode_image('photo.jpg').shape
+        (427, 640, 3)
     """
-    file = open_image(source, max_pixels)
-    if reduce_to is None:
-        return file.decode()
-    height, width = reduce_to
-    enough = [n for n in file.divisors if file.height >= n * height and file.width >= n * width]
-    return file.decode(max(enough, default=1))
+    return open_image(source, max_pixels).decode()
 
 
 def open_image(
@@ -71,7 +63,7 @@ def open_image(
         path, data = '<bytes>', source
     else:
         path = os.fspath(source)
-        data = _read(path, max_bytes=8 * max_pixels + 2**20)  # 16-bit RGBA and some metadata
+        data = _read(path, max_pixels)
     if not data:
         raise BadImageError(path, 'empty file')
     if data.startswith(b'\xff\xd8'):
@@ -81,7 +73,7 @@ def open_image(
 
 @dataclass
 class JpegFile:
-    """A complete JPEG, decoded by OpenCV when asked."""
+    """A complete JPEG, which :meth:`decode` decodes with OpenCV."""
 
     path: str
     data: bytes
@@ -107,7 +99,7 @@ class JpegFile:
 
 @dataclass
 class DecodedFile:
-    """Any other image: no decoder of theirs can reduce, and a PNG may name its orientation last."""
+    """An image of any other format, decoded at once: only JPEG can be decoded at reduced size."""
 
     image: np.ndarray
     divisors = (1,)
@@ -132,12 +124,12 @@ _IMREAD = {
 }
 
 
-def _read(path: str, max_bytes: int) -> bytes:
+def _read(path: str, max_pixels: int) -> bytes:
     try:
         with open(path, 'rb') as file:
             size = os.fstat(file.fileno()).st_size
-            if size > max_bytes:
-                raise BadImageError(path, f'{size} bytes are more than max_pixels could need')
+            if size > 8 * max_pixels + 2**20:  # 16-bit RGBA and some metadata
+                raise BadImageError(path, f'{size} bytes are too many for {max_pixels=}')
             return file.read()
     except OSError as error:
         raise BadImageError(path, f'cannot be read: {error.strerror}') from error
@@ -163,7 +155,7 @@ def _decode_with_pillow(path: str, data: bytes, max_pixels: int) -> np.ndarray:
         raise
     except Image.UnidentifiedImageError as error:
         raise BadImageError(path, f'not a known image, it starts with {data[:16]!r}') from error
-    except Exception as error:  # Pillow's plugins raise anything from struct.error to EOFError
+    except Exception as error:  # struct.error, EOFError and others, depending on the format
         raise BadImageError(path, f'cannot be decoded: {error}') from error
     return cv2.cvtColor(array, cv2.COLOR_RGB2BGR)
 
@@ -193,5 +185,5 @@ def _to_rgb8(image: Image.Image) -> np.ndarray:
             raise ValueError(f'values {values.min()}..{values.max()} do not fit into 16 bit')
         return cv2.cvtColor((values >> 8).astype(np.uint8), cv2.COLOR_GRAY2RGB)
     if image.mode == 'F':
-        raise ValueError('floating-point pixels have no defined white; convert to 8 or 16 bit')
+        raise ValueError('floating-point pixels have no defined white: convert to 8 or 16 bit')
     return np.asarray(image.convert('RGB'))

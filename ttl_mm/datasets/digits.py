@@ -17,7 +17,7 @@ class Digits(BaseDataset):
 
     Args:
         split: 'train' or 'test'.
-        **kwargs: as for mmpretrain's BaseDataset.
+        **kwargs: As for mmpretrain's BaseDataset.
     """
 
     METAINFO: ClassVar = {'classes': tuple(str(digit) for digit in range(10))}
@@ -29,14 +29,14 @@ class Digits(BaseDataset):
         super().__init__(ann_file='', **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """Load images as (8, 8, 3) uint8, grey in all three channels, and their labels."""
+        """Load images as (8, 8, 3) uint8, gray in all three channels, and their labels."""
         from sklearn.datasets import load_digits
 
         digits = load_digits()
         # RandomState and not a Generator: its stream is frozen across NumPy versions
         order = np.random.RandomState(0).permutation(len(digits.target))
         order = order[:NUM_TRAIN] if self.split == 'train' else order[NUM_TRAIN:]
-        grey = np.round(digits.images * (255 / 16)).astype(np.uint8)  # (1797, 8, 8), was 0..16
-        images = np.repeat(grey[order, :, :, None], 3, axis=3)
+        gray = np.round(digits.images * (255 / 16)).astype(np.uint8)  # (1797, 8, 8), was 0..16
+        images = np.repeat(gray[order, :, :, None], 3, axis=3)
         labels = digits.target[order].tolist()
         return [{'img': img, 'gt_label': label} for img, label in zip(images, labels)]

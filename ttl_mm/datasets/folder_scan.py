@@ -1,4 +1,4 @@
-"""Find the images below a folder, once: the list is cached until a folder changes."""
+"""Find the images below a folder; the list is cached until one of the folders changes."""
 
 import hashlib
 import json
@@ -24,13 +24,13 @@ REPORT_SECONDS = 5
 def scan_folder(root: str | os.PathLike, extensions: frozenset[str] = EXTENSIONS) -> NameList:
     """The images below ``root``, as sorted paths relative to it.
 
-    Hidden files and folders are left out, links are followed. One process a node scans, the
-    others wait for its list. The list is taken from the cache if no folder below ``root`` has been
-    written to since, which takes one ``stat`` a folder.
+    Hidden files and folders are left out, links are followed. One process per node scans, the
+    others wait for its list. The list comes from the cache if no folder below ``root`` has changed
+    since it was made; to find out takes one ``stat`` per folder.
     """
     root = Path(root).resolve()
     if not root.is_dir():
-        raise UserError(f'{root} is no folder: check data_root.')
+        raise UserError(f'{root} is not a folder: check data_root.')
     key = hashlib.sha256('\n'.join([str(root), *sorted(extensions)]).encode()).hexdigest()[:24]
     names = _cache_folder() / f'{key}.txt'
     if int(os.environ.get('LOCAL_RANK', 0)) == 0 and not _is_current(root, names):
@@ -44,7 +44,7 @@ def _cache_folder() -> Path:
     folder = base / 'ttl_mm' / 'scans'
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home: scan anew in every run
+    except OSError:  # a read-only home: every machine has its own cache
         folder = Path(tempfile.gettempdir()) / f'ttl_mm-scans-{os.getuid()}'
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder
@@ -56,8 +56,8 @@ def _scan(root: Path, names: Path, extensions: frozenset[str]) -> None:
     first = next(found, None)
     if first is None:
         raise UserError(
-            f'no images below {root} ({len(folders)} folders looked at): expected files with one '
-            f'of the endings {" ".join(sorted(extensions))}.'
+            f'no images in the {len(folders)} folders below {root}: expected files with one of the '
+            f'endings {" ".join(sorted(extensions))}.'
         )
     stamp = names.with_suffix('.json')
     stamp.unlink(missing_ok=True)
@@ -68,7 +68,7 @@ def _scan(root: Path, names: Path, extensions: frozenset[str]) -> None:
 
 
 def _is_current(root: Path, names: Path) -> bool:
-    """Whether the cached list is whole and every folder is as old as when it was scanned."""
+    """Whether the cached list is complete and no folder has changed since the scan."""
     try:
         stamp = json.loads(names.with_suffix('.json').read_text())
         return names.stat().st_size == stamp['size'] and all(
@@ -80,12 +80,12 @@ def _is_current(root: Path, names: Path) -> bool:
 
 
 def list_images(root: Path, extensions: frozenset[str], folders: dict[str, int]) -> Iterator[str]:
-    """Yield the images below ``root`` in order; ``folders`` collects where it looked, and when."""
+    """Yield the images below ``root`` in order; ``folders`` collects folders and their times."""
     pending, seen = [''], set()
     while pending:
         folder = pending.pop()
         status = os.stat(root / folder)
-        if (status.st_dev, status.st_ino) in seen:  # a link back up
+        if (status.st_dev, status.st_ino) in seen:  # a link to a folder above
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[folder] = status.st_mtime_ns
@@ -103,7 +103,7 @@ def list_images(root: Path, extensions: frozenset[str], folders: dict[str, int])
 
 
 def _reported(first: str, rest: Iterator[str], root: Path) -> Iterator[str]:
-    """Pass the names on; a line in the log now and then, and one at the end."""
+    """Yield all names, and log their number every few seconds and at the end."""
     count, reported = 1, time.monotonic()
     yield first
     for name in rest:
@@ -112,4 +112,4 @@ def _reported(first: str, rest: Iterator[str], root: Path) -> Iterator[str]:
             reported = time.monotonic()
             print_log(f'{root}: {count:,} images found so far', 'current')
         yield name
-    print_log(f'{root}: {count:,} images found; the list is cached', 'current')
+    print_log(f'{root}: {count:,} images found; the list is now cached', 'current')

@@ -1,4 +1,4 @@
-"""Images in a folder: no annotation file needed."""
+"""A dataset of all images below a folder; it needs no annotation file."""
 
 import os
 from collections.abc import Sequence
@@ -10,27 +10,25 @@ from torch.utils.data import Dataset
 from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.folder_scan import EXTENSIONS, scan_folder
 from ttl_mm.datasets.name_list import NameList
-from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.errors import UserError
 from ttl_mm.registry import DATASETS
 
 
 @DATASETS.register_module()
 class ImageFolder(Dataset):
-    """All images below a folder, nested at will and of mixed formats.
+    """All images below a folder, in any depth of sub-folders and of mixed formats.
 
-    The pipeline gets ``img_path``, ``sample_idx``, ``rng`` (the generator of this sample in this
-    epoch, see :class:`SampleIndex`) and, on request, ``gt_label``.
+    The pipeline gets ``img_path``, ``sample_idx`` and, if asked for, ``gt_label``.
 
-    A file that is no usable image raises :class:`BadImageError` with its path. The training loop
-    skips it (:mod:`ttl_mm.datasets.train_samples`), an evaluation ends there.
+    A file that is no usable image raises :class:`BadImageError` with its path. Training replaces
+    the image (:mod:`ttl_mm.datasets.train_samples`), an evaluation ends with the error.
 
     Args:
         data_root: The folder.
         pipeline: Transforms.
-        list_file: A text file with one path a line, relative to ``data_root``, in place of a scan.
+        list_file: A text file with one path per line, relative to ``data_root``, instead of a scan.
         with_label: Whether the first-level sub-folders are classes, numbered in sorted order.
-        extensions: File name endings of images.
+        extensions: Endings of file names that are images, in lower case.
     """
 
     def __init__(
@@ -55,10 +53,10 @@ class ImageFolder(Dataset):
         return len(self.names)
 
     def get_data_info(self, index: int) -> dict:
-        """What is known of an image before its file is opened."""
+        """What is known about an image before its file is opened."""
         info = {
             'img_path': os.path.join(self.data_root, self.names[index]),
-            'sample_idx': int(index),
+            'sample_idx': index,
         }
         if self.labels is not None:
             info['gt_label'] = int(self.labels[index])
@@ -75,9 +73,8 @@ class ImageFolder(Dataset):
 
     def __getitem__(self, index: int) -> dict:
         info = self.get_data_info(index)
-        sample_index = index if isinstance(index, SampleIndex) else SampleIndex(index)
         try:
-            return self.pipeline({**info, 'rng': sample_index.rng()})
+            return self.pipeline(dict(info))  # a copy: the path is needed below
         except BadImageError:
             raise
         except Exception as error:
@@ -93,7 +90,7 @@ def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     for i, name in enumerate(names):
         folder, slash, _ = name.partition('/')
         if not slash:
-            raise UserError(f'{name} lies in no sub-folder, so it has no class: move it into one.')
+            raise UserError(f'{name} is in no sub-folder, so it has no class: move it into one.')
         labels[i] = numbers.setdefault(folder, len(numbers))
     order = sorted(numbers)
     renumber = np.empty(len(order), np.int32)
@@ -102,7 +99,7 @@ def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def image_fault(path: str) -> BadImageError | None:
-    """Why the file is no usable image; None if it is one, so that something else went wrong."""
+    """Why the file is not a usable image; None if it is one."""
     try:
         decode_image(path)
     except BadImageError as fault:

@@ -1,4 +1,4 @@
-"""The few facts about a JPEG that must be known before it is decoded."""
+"""What must be known about a JPEG before it is decoded: size, orientation, completeness."""
 
 import struct
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 # Start-of-frame markers: all of 0xC0..0xCF except DHT (C4), JPG (C8) and DAC (CC).
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SOS, _EOI, _APP1 = 0xDA, 0xD9, 0xE1
-_ALONE = frozenset(range(0xD0, 0xD9)) | {0x01}  # markers without a length: RSTn, SOI, TEM
+_WITHOUT_PAYLOAD = frozenset(range(0xD0, 0xD9)) | {0x01}  # RSTn, SOI, TEM
 
 
 class JpegHeader(NamedTuple):
@@ -21,8 +21,8 @@ def read_jpeg_header(data: bytes) -> JpegHeader:
     """Walk the segments up to the first scan.
 
     Raises:
-        ValueError: No scan, no size, or no end-of-image marker behind the scan: a truncated file,
-            which OpenCV would fill up with grey without a word.
+        ValueError: No scan, no size, or no end-of-image marker after the scan: a truncated file,
+            the rest of which OpenCV would silently fill with gray.
     """
     height = width = 0
     orientation = 1
@@ -34,7 +34,7 @@ def read_jpeg_header(data: bytes) -> JpegHeader:
         elif marker == _SOS:
             if not height or not width:
                 raise ValueError(f'JPEG of size {width} x {height}')
-            # inside a scan 0xFF is always stuffed, so FF D9 is nothing but the end
+            # inside a scan a 0xFF is always followed by 00, so FF D9 can only be the end
             if data.rfind(b'\xff\xd9', end) < 0:
                 raise ValueError(f'truncated JPEG: no end marker in {len(data)} bytes')
             return JpegHeader(height, width, orientation)
@@ -53,7 +53,7 @@ def _segments(data: bytes):
         marker = data[position + 1]
         if marker == 0xFF:  # fill byte
             position += 1
-        elif marker in _ALONE:
+        elif marker in _WITHOUT_PAYLOAD:
             position += 2
         elif marker == _EOI:
             return

@@ -1,4 +1,4 @@
-"""A file to an array inside a pipeline."""
+"""The transform that reads an image file."""
 
 from mmcv.transforms import BaseTransform
 
@@ -8,12 +8,12 @@ from ttl_mm.registry import TRANSFORMS
 
 @TRANSFORMS.register_module()
 class LoadImage(BaseTransform):
-    """``img_path`` to ``img``, by the policy of :func:`ttl_mm.datasets.decode.decode_image`.
+    """Decode ``img_path`` to ``img`` with :func:`ttl_mm.datasets.decode.decode_image`.
 
-    A dataset that holds its images in memory may put this first too: an ``img`` stays as it is.
+    An ``img`` that is there already, from a dataset in memory, stays as it is.
 
     Args:
-        max_pixels: larger images are refused.
+        max_pixels: Larger images are refused.
     """
 
     def __init__(self, max_pixels: int = MAX_PIXELS) -> None:

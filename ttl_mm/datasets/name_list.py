@@ -1,8 +1,9 @@
-"""A list of file names of any length, kept in its file: one name a line.
+"""A list of file names of any length that stays in its file, one name per line.
 
-Thirty million names as Python strings take 3 GB, once more in every worker that touches their
-reference counts. Here the text stays on disk (and in the page cache, which all processes share).
-Memory holds the position of every 64th line, 1/8 byte per name, and a name is one ``pread`` away.
+Thirty million names as Python strings take 3 GB, and again as much in every worker, since reading
+a string changes its reference count. Here the text stays on disk (and in the page cache, which all
+processes share). Memory holds the position of every 64th line, 1/8 byte per name, and reading a
+name takes one ``pread``.
 """
 
 import os
@@ -21,12 +22,12 @@ BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 class NameList(Sequence[str]):
     """The lines of a text file as a read-only sequence of names.
 
-    Names are taken as they are, spaces included; only line ends (also those of Windows), a byte
-    order mark and empty lines at the end of the file are dropped. Safe to fork, to pickle and to
-    share between threads: a read has no file position.
+    Names keep their spaces; only line ends (also those of Windows), a byte order mark and empty
+    lines at the end of the file are dropped. Safe to fork, to pickle and to share between threads,
+    because a read does not move a file position.
 
     Raises:
-        UserError: The file is missing or empty, is no text, has an empty line, or has changed since
+        UserError: The file is missing, empty or binary, has an empty line, or has changed since
             it was indexed.
     """
 
@@ -70,7 +71,7 @@ class NameList(Sequence[str]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that this process holds for the list."""
+        """Bytes of memory that the list takes in this process."""
         return self._starts.nbytes
 
     def __getstate__(self) -> dict:
@@ -84,7 +85,7 @@ class NameList(Sequence[str]):
 
 
 def write_name_list(path: str | os.PathLike, names: Iterable[str]) -> None:
-    """Write ``names`` one a line; the file appears complete or not at all."""
+    """Write one name per line; the file appears complete or not at all."""
     path = Path(path)
     partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
     try:
@@ -107,15 +108,15 @@ def _index_lines(fd: int, path: Path) -> tuple[int, np.ndarray, int]:
     end = _text_end(fd)
     position = len(BYTE_ORDER_MARK) if os.pread(fd, 3, 0) == BYTE_ORDER_MARK else 0
     if end <= position:
-        raise UserError(f'{path} holds no names: one file name a line is expected.')
+        raise UserError(f'{path} holds no names: one file name per line is expected.')
     blocks, lines = [], 0
     while position < end:
         text = os.pread(fd, min(CHUNK, end - position), position)
-        if position + len(text) < end:  # whole lines only
+        if position + len(text) < end:  # up to the last complete line
             text = text[: text.rfind(b'\n') + 1]
             if not text:
                 raise UserError(
-                    f'{path} has no line end in {CHUNK} bytes: one file name a line is expected.'
+                    f'{path} has no line end in {CHUNK} bytes: one file name per line is expected.'
                 )
         starts = _line_starts(text, path, lines)
         blocks.append(starts[-lines % BLOCK :: BLOCK] + position)
@@ -144,5 +145,5 @@ def _line_starts(text: bytes, path: Path, lines_before: int) -> np.ndarray:
         line = lines_before + int(empty.argmax()) + 1
         raise UserError(f'line {line} of {path} is empty: remove it.')
     if b'\0' in text:
-        raise UserError(f'{path} is a binary file: one file name a line is expected.')
+        raise UserError(f'{path} is a binary file: one file name per line is expected.')
     return starts

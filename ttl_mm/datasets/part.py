@@ -1,4 +1,4 @@
-"""A part of a labelled dataset, chosen by index or class by class."""
+"""A part of a labeled dataset, chosen by index or class by class."""
 
 import numpy as np
 from torch.utils.data import Dataset
@@ -9,11 +9,11 @@ from ttl_mm.registry import DATASETS
 
 
 class Part(Dataset):
-    """Some samples of a labelled dataset.
+    """Some samples of a labeled dataset.
 
     Args:
-        dataset: the whole.
-        indices: of the samples to keep.
+        dataset: The whole dataset.
+        indices: Of the samples to keep.
     """
 
     def __init__(self, dataset: Dataset, indices: np.ndarray) -> None:
@@ -33,27 +33,25 @@ class Part(Dataset):
 
     def __getitem__(self, index: int):
         inner = int(self.indices[index])
-        if isinstance(index, SampleIndex):
-            inner = SampleIndex(inner, index.epoch, index.seed)
-        return self.dataset[inner]
+        return self.dataset[index.at(inner) if isinstance(index, SampleIndex) else inner]
 
 
 @DATASETS.register_module()
 class Fraction(Part):
-    """A share of a labelled dataset, drawn class by class, the same on every machine.
+    """A fraction of a labeled dataset, drawn class by class, the same on every machine.
 
-    Lists that others have published, such as the 1 % of ImageNet that SimCLR drew, are given to
-    :class:`ttl_mm.datasets.ImageFolder` as ``list_file`` instead.
+    For a published list, such as the 1 % of ImageNet that SimCLR drew, use ``list_file`` of
+    :class:`ttl_mm.datasets.ImageFolder` instead.
 
     Args:
-        dataset: the whole, or its config.
-        fraction: above 0 and at most 1; of a class at least one image is taken.
-        seed: another seed, another draw.
+        dataset: The whole dataset, or its config.
+        fraction: Above 0 and at most 1; at least one image of every class is taken.
+        seed: Selects the draw.
     """
 
     def __init__(self, dataset: dict | Dataset, fraction: float, seed: int = 0) -> None:
         if not 0 < fraction <= 1:
-            raise UserError(f'fraction={fraction}: it must lie above 0 and not above 1.')
+            raise UserError(f'fraction={fraction}: it must be above 0 and at most 1.')
         whole = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
         super().__init__(whole, draw_fraction(whole.get_gt_labels(), fraction, seed))
 

@@ -1,9 +1,8 @@
-"""A random permutation of 0..n-1 of which any part can be had without the rest.
+"""A random permutation of 0..n-1 of which any part can be computed without the rest.
 
-A shuffled list of 30 million indices takes time and memory in every rank, and a resume would have
-to walk to its place in it. A Feistel network is a bijection on 2b-bit numbers for any round
-function; walking on until the value is below n makes it a bijection on 0..n-1. So the index at a
-position costs O(1) time and no memory.
+A shuffled list of 30 million indices takes time and memory in every rank. A Feistel network is a
+bijection on 2b-bit numbers for any round function; applying it again until the value is below n
+makes it a bijection on 0..n-1. So the entry at any position takes O(1) time and no memory.
 """
 
 import numpy as np
@@ -17,7 +16,7 @@ def permuted(positions: np.ndarray, n: int, seed: tuple[int, ...]) -> np.ndarray
     Args:
         positions: Integers in [0, n), any shape.
         n: Length of the permutation.
-        seed: Non-negative integers; another tuple gives another permutation.
+        seed: Non-negative integers that select the permutation.
     """
     keys = np.random.SeedSequence(seed).generate_state(ROUNDS, np.uint64)
     half_bits = max(1, -(-(n - 1).bit_length() // 2))

@@ -1,4 +1,4 @@
-"""The sampler of training: any size, any number of ranks, and it can start anywhere."""
+"""The sampler of training: for any number of images and ranks, starting at any of them."""
 
 from collections.abc import Iterator, Sized
 
@@ -16,16 +16,16 @@ CHUNK = 4096  # indices computed at once
 
 @DATA_SAMPLERS.register_module()
 class EpochSampler(Sampler[SampleIndex]):
-    """Every image once an epoch, dealt out to the ranks, in an order that (seed, epoch) decides.
+    """Every image once per epoch, distributed over the ranks, in an order set by (seed, epoch).
 
-    It holds no list of indices, so 30 million images cost nothing, and :meth:`seek` continues an
-    epoch in the middle without walking there. Where the ranks do not divide the images, the first
-    images of the epoch fill up, so that all ranks take the same number of steps.
+    It holds no list of indices, so 30 million images take no memory, and :meth:`seek` continues
+    in the middle of an epoch at once. If the number of images is not a multiple of the number of
+    ranks, the first images of the epoch come a second time, so that all ranks take equally many.
 
     Args:
         dataset: Anything with a length.
-        shuffle: False yields the images in their order.
-        seed: The same on every rank; drawn and shared when None.
+        shuffle: False yields the images in the order of the dataset.
+        seed: The same on every rank; by default one is drawn and shared.
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
@@ -42,16 +42,16 @@ class EpochSampler(Sampler[SampleIndex]):
         self._start = 0
 
     def __len__(self) -> int:
-        """Images of this rank in a whole epoch."""
+        """Number of images of this rank in a whole epoch."""
         return -(-self.size // self.world_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration yields this epoch, from its beginning."""
+        """Let the next iteration yield this epoch from its beginning."""
         self.epoch = epoch
         self._start = 0
 
     def seek(self, start: int) -> None:
-        """The next iteration leaves out the first ``start`` images of this rank."""
+        """Let the next iteration leave out the first ``start`` images of this rank."""
         self._start = start
 
     def __iter__(self) -> Iterator[SampleIndex]:

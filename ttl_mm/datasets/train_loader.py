@@ -1,4 +1,4 @@
-"""The data loader of training: exact position, exact draws, whatever dataset and sampler."""
+"""The data loader of training: it starts at any batch, and workers do not change what it yields."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from ttl_mm.datasets.train_samples import Collate, TrainSamples
 class EpochBatches:
     """The batches of indices of one epoch, from any of them on.
 
-    Wraps any batch sampler. A sampler that can :meth:`seek` is sent to the place, if its batches
-    are simply cut from it; of any other the indices before it are drawn and dropped, which reads
-    no data.
+    Wraps any batch sampler. If its batches are consecutive indices of a sampler that can ``seek``,
+    the sampler jumps to the first batch. Otherwise the indices before it are drawn and dropped,
+    which reads no data.
     """
 
     def __init__(self, batch_sampler, seed: int) -> None:
@@ -33,7 +33,7 @@ class EpochBatches:
         return len(self.batch_sampler)
 
     def set_position(self, epoch: int, start: int) -> None:
-        """The next iteration yields ``epoch`` without its first ``start`` batches."""
+        """Let the next iteration yield ``epoch`` without its first ``start`` batches."""
         self.epoch = epoch
         self._start = start
         for part in (self.sampler, self.batch_sampler):
@@ -42,23 +42,25 @@ class EpochBatches:
 
     def __iter__(self) -> Iterator[list[SampleIndex]]:
         start, self._start = self._start, 0
-        plain = type(self.batch_sampler) is BatchSampler  # not one that groups by aspect ratio
-        if start and plain and hasattr(self.sampler, 'seek'):
+        consecutive = type(self.batch_sampler) is BatchSampler  # mmdet's groups by aspect ratio
+        if start and consecutive and hasattr(self.sampler, 'seek'):
             self.sampler.seek(start * self.batch_size)
             start = 0
         for batch in islice(self.batch_sampler, start, None):
-            yield [self._with_draw(index) for index in batch]
+            yield [self._sample_index(index) for index in batch]
 
-    def _with_draw(self, index: int) -> SampleIndex:
+    def _sample_index(self, index: int) -> SampleIndex:
         if isinstance(index, SampleIndex):
             return index
         return SampleIndex(index, self.epoch, self.seed)
 
 
 def train_loader(loader: DataLoader, seed: int) -> DataLoader:
-    """``loader`` with exact positions, draws that depend on nothing but the index, and skipping.
+    """``loader`` over :class:`TrainSamples` and :class:`EpochBatches`.
 
-    It yields :class:`~ttl_mm.datasets.train_samples.Batch`.
+    It can start at any batch (``loader.batch_sampler.set_position``), its samples depend on nothing
+    but their index, and bad images are replaced. It yields
+    :class:`~ttl_mm.datasets.train_samples.Batch`.
     """
     samples = TrainSamples(loader.dataset)
     workers = {}
@@ -76,17 +78,14 @@ def train_loader(loader: DataLoader, seed: int) -> DataLoader:
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,
         worker_init_fn=partial(_start_worker, loader.worker_init_fn),
-        generator=torch.Generator(),  # a loader draws a seed per epoch: not from the global state
+        generator=torch.Generator(),  # else it draws a seed per epoch from the global state
         **workers,
     )
 
 
 def _start_worker(init: Callable[[int], None] | None, worker: int) -> None:
-    # a worker forked from a run that saves on SIGTERM must still end on it
+    # a run saves on these signals; its workers, which inherit the handlers, must simply end
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_DFL)
     if init is not None:
         init(worker)
-
-
-__all__ = []

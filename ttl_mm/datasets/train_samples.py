@@ -1,17 +1,21 @@
-"""A dataset as training sees it: the same draw for the same index, and no end at a bad image."""
+"""Any dataset as training sees it: a sample is a function of its index, bad images are replaced."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-from torch.utils.data import Dataset
+import numpy as np
+import torch
+from mmengine.dataset import Compose
+from torch.utils.data import Dataset, get_worker_info
 
 from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.datasets.image_folder import image_fault
 from ttl_mm.datasets.sample_index import SampleIndex
-from ttl_mm.datasets.seeding import provide_rng, seeded_for
 from ttl_mm.errors import UserError
 
-MAX_TRIES = 20  # bad images in a row; at a share of one half this is one chance in a million
+MAX_TRIES = 20  # bad images in a row; if half of all are bad, this happens once in a million
 
 
 class Skipped(NamedTuple):
@@ -31,15 +35,20 @@ class Batch(NamedTuple):
 class TrainSamples(Dataset):
     """Wrap any dataset for training.
 
-    A bad image is replaced by another one, drawn from the generator of the sample, so that the
-    batch keeps its size and a resumed run meets the same images. :class:`Collate` hands what was
-    skipped to the main process together with the batch.
+    Everything random in a sample depends on its :class:`SampleIndex` alone. Our transforms draw
+    from ``results['rng']``, which :class:`ProvideRng` puts there. Transforms of other packages draw
+    from the global generators, which are seeded for every sample.
+
+    A bad image is replaced by another one, drawn from the generator of the sample, so the batch
+    keeps its size and a resumed run meets the same images. :class:`Collate` sends the list of
+    skipped images to the main process together with the batch.
     """
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
         self.skipped: list[Skipped] = []
-        provide_rng(dataset)
+        self.provide_rng = ProvideRng()
+        self.provide_rng.insert_into(dataset)
 
     def __getattr__(self, name: str):
         if name.startswith('__') or name == 'dataset':  # asked for while unpickling
@@ -50,19 +59,19 @@ class TrainSamples(Dataset):
         return len(self.dataset)
 
     def __getitem__(self, index: SampleIndex):
-        another = None
+        replacements = None
         for _ in range(MAX_TRIES):
-            with seeded_for(index):
-                try:
+            try:
+                with seeded_for(index), self.provide_rng.of(index):
                     return self.dataset[index]
-                except BadImageError as fault:
-                    self.skipped.append(Skipped(fault.path, fault.reason or 'bad image'))
-                except Exception as error:
-                    if not (fault := self._fault(index)):
-                        raise
-                    self.skipped.append(Skipped(fault.path, f'{fault.reason} ({error})'))
-            another = another or index.rng()
-            index = SampleIndex(another.integers(len(self)), index.epoch, index.seed)
+            except BadImageError as fault:
+                self.skipped.append(Skipped(fault.path, fault.reason or 'bad image'))
+            except Exception as error:
+                if not (fault := self._fault(index)):
+                    raise
+                self.skipped.append(Skipped(fault.path, f'{fault.reason} ({error})'))
+            replacements = replacements or index.rng()
+            index = SampleIndex(replacements.integers(len(self)), index.epoch, index.seed)
         paths = ', '.join(skipped.path for skipped in self.skipped[-3:])
         raise UserError(
             f'{MAX_TRIES} images in a row cannot be read, among them {paths} '
@@ -70,14 +79,67 @@ class TrainSamples(Dataset):
         )
 
     def _fault(self, index: int) -> BadImageError | None:
-        """Whether a dataset of another package failed because of its image."""
+        """What is wrong with the image, if that is why a dataset of another package failed."""
         get_data_info = getattr(self.dataset, 'get_data_info', None)
         path = get_data_info(int(index)).get('img_path') if get_data_info else None
         return image_fault(path) if isinstance(path, str) else None
 
 
+class ProvideRng:
+    """First step of a pipeline: ``results['rng']`` becomes the generator of the current sample.
+
+    Each :class:`TrainSamples` owns one, so a dataset may be wrapped several times. The step does
+    nothing while its owner is not reading a sample.
+    """
+
+    def __init__(self) -> None:
+        self.index: SampleIndex | None = None
+
+    def insert_into(self, dataset: Any) -> None:
+        """Add this step to the pipelines of a dataset and of all datasets that it wraps."""
+        pipeline = getattr(dataset, 'pipeline', None)
+        if isinstance(pipeline, Compose) and self not in pipeline.transforms:
+            pipeline.transforms.insert(0, self)
+        for inner in [getattr(dataset, 'dataset', None), *getattr(dataset, 'datasets', [])]:
+            if inner is not None:
+                self.insert_into(inner)
+
+    @contextmanager
+    def of(self, index: SampleIndex) -> Iterator[None]:
+        """Provide the generator of ``index`` inside the context."""
+        self.index = index
+        try:
+            yield
+        finally:
+            self.index = None
+
+    def __call__(self, results: dict) -> dict:
+        if self.index is not None:
+            results['rng'] = self.index.rng()
+        return results
+
+
+@contextmanager
+def seeded_for(index: SampleIndex) -> Iterator[None]:
+    """Seed all global CPU generators for ``index``; in the main process, restore them after it."""
+    in_main_process = get_worker_info() is None
+    if in_main_process:
+        before = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
+    for_python, for_numpy, for_torch = index.global_seeds()
+    random.seed(for_python)
+    np.random.seed(for_numpy)
+    torch.random.default_generator.manual_seed(for_torch)
+    try:
+        yield
+    finally:
+        if in_main_process:
+            random.setstate(before[0])
+            np.random.set_state(before[1])
+            torch.random.set_rng_state(before[2])
+
+
 class Collate:
-    """Join samples to a batch, and take along what was skipped. Runs where the samples are made."""
+    """Join samples to a batch and add what was skipped; runs in the process that made them."""
 
     def __init__(self, collate: Callable, samples: TrainSamples) -> None:
         self.collate = collate

@@ -1,4 +1,4 @@
-"""What is random in a view: the distribution (:class:`View`) and one draw (:class:`ViewParams`)."""
+"""The random parameters of a view: distribution (:class:`View`) and draw (:class:`ViewParams`)."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ttl_mm.errors import UserError
 class View:
     """The distribution of one kind of view; the defaults are the paper's first view.
 
-    The laws are those of mmpretrain's BYOL pipeline (and of torchvision).
+    All follow mmpretrain's BYOL pipeline (and torchvision).
 
     Args:
         size: Height and width of the view, or one number for both.
@@ -23,7 +23,7 @@ class View:
         brightness, contrast, saturation: Factors are uniform in 1 +- this, but not negative.
         hue: The turn is uniform in +- this, in full circles.
         sigma: Range of the blur, in pixels of the view.
-        threshold: Solarise inverts levels from here on.
+        threshold: Solarize inverts levels from this one on.
     """
 
     size: int | tuple[int, int] = 224
@@ -91,7 +91,7 @@ def draw_view(view: View, height: int, width: int, rng: np.random.Generator) -> 
 def draw_box(
     view: View, height: int, width: int, rng: np.random.Generator, attempts: int = 10
 ) -> tuple[int, int, int, int]:
-    """Area and ratio first; if none of the attempts fits, the largest central crop in ratio."""
+    """Draw area and ratio; if no attempt fits into the image, take the largest central crop."""
     for _ in range(attempts):
         area = _uniform(rng, *view.area) * height * width
         ratio = math.exp(_uniform(rng, math.log(view.ratio[0]), math.log(view.ratio[1])))
@@ -104,14 +104,14 @@ def draw_box(
 
 
 def draw_jitter(view: View, rng: np.random.Generator) -> tuple[tuple[str, float], ...]:
-    """The factors of the four colour operations, in random order; those without range left out."""
-    centres = {'brightness': 1.0, 'contrast': 1.0, 'saturation': 1.0, 'hue': 0.0}
+    """Draw factors for the color operations that have a range, and their order."""
+    centers = {'brightness': 1.0, 'contrast': 1.0, 'saturation': 1.0, 'hue': 0.0}
     operations = []
-    for name, centre in centres.items():
+    for name, center in centers.items():
         reach = getattr(view, name)
         if reach > 0:
-            low = centre - reach if name == 'hue' else max(0.0, centre - reach)
-            operations.append((name, _uniform(rng, low, centre + reach)))
+            low = center - reach if name == 'hue' else max(0.0, center - reach)
+            operations.append((name, _uniform(rng, low, center + reach)))
     return tuple(operations[i] for i in rng.permutation(len(operations)))
 
 

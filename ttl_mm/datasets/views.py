@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from mmcv.transforms import BaseTransform
 
-from ttl_mm.datasets import color as colour
+from ttl_mm.datasets import color
 from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, open_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
@@ -24,22 +24,22 @@ PAPER_VIEWS = ({'blur': 1.0, 'solarize': 0.0}, {'blur': 0.1, 'solarize': 0.2})
 
 @TRANSFORMS.register_module()
 class RandomViews(BaseTransform):
-    """The views of one image: decode once, then crop, resize, flip, colour, blur, solarise.
+    """The views of one image: decode once, then crop, resize, flip, color, blur, solarize.
 
-    All parameters are drawn before the image is decoded, from the sample's own generator alone;
-    a large JPEG is decoded at the smallest scale that no crop would notice.
+    All parameters are drawn from the generator of the sample before the image is decoded. So a
+    JPEG is decoded at reduced size where all crops are large enough for that.
 
-    Required keys: ``rng`` (or a ``sample_idx`` that knows it, as in any dataset of mmengine when
-    our loop trains), and ``img`` (uint8, BGR or greyscale) or else ``img_path``.
-    Sets ``img``, a list of uint8 (3, H, W) tensors: one per view, ready for ``PackInputs``,
+    Required keys: ``img`` (uint8, BGR or grayscale) or ``img_path``, and ``rng`` (which
+    ``ttl_mm.Runner`` adds) or else a ``sample_idx`` that is a :class:`SampleIndex`.
+    Sets ``img``, a list of uint8 (3, H, W) tensors, one per view: ready for ``PackInputs``,
     ``default_collate`` and ``SelfSupDataPreprocessor``.
 
     Args:
         views: Keyword arguments of :class:`View`, one dict per kind of view; by default the two
             views of the paper.
         max_pixels: Larger files are refused, see :func:`decode_image`.
-        rgb: Whether an ``img`` comes in RGB, as from mmpretrain's CIFAR10, and the views shall
-            too; BGR otherwise.
+        rgb: Whether an ``img`` is RGB, as that of mmpretrain's CIFAR10, and the views shall be
+            too. Both are BGR by default.
     """
 
     def __init__(
@@ -78,22 +78,23 @@ class RandomViews(BaseTransform):
 
 def generator_of(results: dict) -> np.random.Generator:
     """The generator of this sample in this epoch."""
+    if 'rng' not in results and isinstance(results.get('sample_idx'), SampleIndex):
+        results['rng'] = results['sample_idx'].rng()
     if 'rng' in results:
         return results['rng']
-    if isinstance(results.get('sample_idx'), SampleIndex):
-        return results['sample_idx'].rng()
     raise UserError(
-        'RandomViews found no generator in the sample: train with runner_type="ttl_mm.Runner" or '
-        'use type="ttl_mm.ImageFolder", which derive it from seed, epoch and index'
+        f'RandomViews found no rng in the sample, and sample_idx={results.get("sample_idx")!r} '
+        'knows neither seed nor epoch: train with runner_type="ttl_mm.Runner", or set '
+        'sampler=dict(type="ttl_mm.EpochSampler"); see "Your own dataset" in docs/data.md'
     )
 
 
 def as_bgr(image: np.ndarray, rgb: bool = False) -> np.ndarray:
-    """Accept uint8 (H, W, 3), in RGB if so said, and (H, W); return contiguous (H, W, 3) in BGR."""
+    """A uint8 image, (H, W, 3) or grayscale (H, W), as a contiguous (H, W, 3) array in BGR."""
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (3,)):
         raise UserError(
             f'expected a uint8 image of shape (H, W, 3) or (H, W), found {image.dtype} '
-            f'{image.shape}; ttl_mm.datasets.decode_image gives the former'
+            f'{image.shape}: read files with ttl_mm.datasets.decode_image'
         )
     if image.ndim == 2:
         return cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
@@ -101,39 +102,42 @@ def as_bgr(image: np.ndarray, rgb: bool = False) -> np.ndarray:
 
 
 def common_divisor(draws: Sequence[ViewParams], divisors: Sequence[int]) -> int:
-    """The largest reduction that leaves every crop ``REDUCING_GAP`` times its view, or 1."""
-    room = min(
+    """The largest divisor that leaves every crop ``REDUCING_GAP`` times its view, or 1."""
+    limit = min(
         crop / (REDUCING_GAP * target)
         for params in draws
         for crop, target in zip(params.box[2:], params.size)
     )
-    return max((n for n in divisors if n <= room), default=1)
+    return max((n for n in divisors if n <= limit), default=1)
 
 
 def render(image: np.ndarray, params: ViewParams, divisor: int = 1) -> np.ndarray:
     """Make one view of an image that was decoded at 1 / ``divisor``.
 
     Returns:
-        (H, W, 3), or (H, W) if the view is greyscale.
+        (H, W, 3), or (H, W) if the view is grayscale.
     """
     view = resized_crop(image, snap(params.box, divisor, image.shape), params.size)
     if params.flip:
         view = cv2.flip(view, 1)
     for name, factor in params.jitter:
-        view = colour.JITTER[name](view, factor)
+        view = color.JITTER[name](view, factor)
     if params.grayscale:
-        view = colour.to_grey(view)
+        view = color.to_gray(view)
     if params.sigma is not None:
-        view = colour.gaussian_blur(view, params.sigma)
+        view = color.gaussian_blur(view, params.sigma)
     if params.threshold is not None:
-        view = colour.solarize(view, params.threshold)
+        view = color.solarize(view, params.threshold)
     return view
 
 
 def snap(
     box: tuple[int, int, int, int], divisor: int, shape: tuple[int, ...]
 ) -> tuple[int, int, int, int]:
-    """The box in pixels of the reduced image: off by half of one, a quarter of a view's pixel."""
+    """The box in whole pixels of the reduced image.
+
+    Its edges move by half such a pixel at most, which is a quarter of a pixel of the view.
+    """
     if divisor == 1:
         return box
     top, left, h, w = box
@@ -145,7 +149,7 @@ def snap(
 def resized_crop(
     image: np.ndarray, box: tuple[int, int, int, int], size: tuple[int, int]
 ) -> np.ndarray:
-    """Crop and resize in one pass: bicubic, anti-aliased when shrinking, as Pillow's."""
+    """Crop and resize in one pass: bicubic, anti-aliased when shrinking, like Pillow."""
     top, left, h, w = box
     crop = torch.from_numpy(image)[None, top : top + h, left : left + w].permute(0, 3, 1, 2)
     resized = F.interpolate(crop, size=size, mode='bicubic', antialias=True)

@@ -7,7 +7,7 @@ from tests.helpers.images import encode, natural
 from tests.helpers.toy_run import OUR_VIEWS, log_file, run, write_config
 from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.datasets.image_folder import ImageFolder
-from ttl_mm.datasets.views import RandomViews
+from ttl_mm.datasets.load_image import LoadImage
 from ttl_mm.engine.state.exit_codes import STOPPED
 
 LIMIT = '\ndefault_hooks.update(bad_images=dict(max_share={share}, interval=2))\n'
@@ -69,7 +69,7 @@ def test_too_large_a_share_stops_the_run(tmp_path, images):
 
 
 def test_evaluation_fails_with_the_path(images):
-    folder = ImageFolder(str(images), pipeline=[RandomViews(views=[{'size': 8}])])
+    folder = ImageFolder(str(images), pipeline=[LoadImage()])
     failed = []
     for i in range(len(folder)):
         try:
