@@ -24,7 +24,7 @@ if [ "$checkpoint" != none ]; then
     check=(--checkpoint "$checkpoint")
 fi
 options+=("$@")
-export PYTHONPATH="$root:${PYTHONPATH:-}"
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 "${PYTHON:-python}" -m ttl_mm detect check "$config" "${check[@]}" --cfg-options "${options[@]}"
 exec "$root/tools/dist_train.sh" "$config" "$gpus" ${RESUME:+--resume} \
     --cfg-options "${options[@]}"

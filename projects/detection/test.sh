@@ -10,5 +10,5 @@ fi
 config=$1 weights=$2
 shift 2
 root=$(dirname "$(realpath "$0")")/../..
-export PYTHONPATH="$root:${PYTHONPATH:-}"
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 exec "${PYTHON:-python}" "$root/tools/test.py" "$config" "$weights" ${1:+--cfg-options "$@"}

@@ -13,7 +13,7 @@ def test_counts_errors_and_notes_are_printed_in_this_order():
     report.errors['empty file'] += ['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg', 'e.jpg']
     assert not report.usable
     assert str(report).splitlines() == [
-        'train: 1,000 images',
+        'train (1,000 images)',
         'ERROR: 5 x empty file: a.jpg, b.jpg, c.jpg and 2 more',
         'note: 1 x image without objects: z.jpg',
     ]

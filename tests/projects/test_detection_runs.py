@@ -139,8 +139,8 @@ def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch) -> None:
     options['visualizer.name'] = tmp_path.name
     pairs = [f'{key}={value}'.replace(' ', '') for key, value in options.items()]
     printed = script('run.sh', config, str(checkpoint), '1', *pairs)
-    assert f'backbone: 75 of 75 tensors are those of {checkpoint}' in printed
-    assert f'res5: 25 of 25 tensors are those of {checkpoint}' in printed
+    assert f'backbone: 75 of 75 tensors equal those of {checkpoint}' in printed
+    assert f'res5: 25 of 25 tensors equal those of {checkpoint}' in printed
 
     launch.train(config, str(tmp_path), 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
     assert logged(tmp_path, 'loss_rpn_cls') == [1, 2, 3]

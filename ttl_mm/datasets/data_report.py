@@ -30,7 +30,7 @@ class DataReport:
         return not self.errors
 
     def __str__(self) -> str:
-        lines = [f'{part}: {count}' for part, count in self.counts.items()]
+        lines = [f'{part} ({count})' for part, count in self.counts.items()]
         for mark, problems in (('ERROR', self.errors), ('note', self.notes)):
             for kind, places in problems.items():
                 lines.append(f'{mark}: {len(places):,} x {kind}: {shorten(places)}')

@@ -44,9 +44,9 @@ def test_coverage_is_printed(voc: Path, checkpoint: str, capsys) -> None:
     args = ['detect', 'check', CONFIG, '--checkpoint', checkpoint, '--cfg-options', *options]
     assert main(args) == 0
     printed = capsys.readouterr().out
-    assert f'backbone: 75 of 75 tensors are those of {checkpoint}' in printed
-    assert f'res5: 25 of 25 tensors are those of {checkpoint}' in printed
-    assert printed.count('1 images, 2 objects') == 3
+    assert f'backbone: 75 of 75 tensors equal those of {checkpoint}' in printed
+    assert f'res5: 25 of 25 tensors equal those of {checkpoint}' in printed
+    assert printed.count('images: 1, objects: 2') == 3
 
 
 def test_res5_from_elsewhere_is_an_error(voc: Path, checkpoint: str, tmp_path, capsys) -> None:
@@ -62,5 +62,5 @@ def test_bad_data_is_reported_before_the_model_is_built(voc: Path, capsys) -> No
     (voc / 'VOC2012' / 'JPEGImages' / 'trainval000.jpg').unlink()
     assert main(['detect', 'check', CONFIG, '--checkpoint', 'no_such_file']) == 2
     captured = capsys.readouterr()
-    assert 'ERROR 1 x image file is absent: trainval000.jpg' in captured.out
-    assert 'cannot be trained on' in captured.err
+    assert 'ERROR: 1 x missing image file: trainval000.jpg' in captured.out
+    assert 'cannot be used' in captured.err

@@ -21,10 +21,10 @@ def test_counts_of_a_sound_sysu_set(root):
     assert report.usable
     assert not report.notes
     assert report.counts == {
-        'query': '5 images (identities: 5, cameras: 1, distractors: 0, junk: 0)',
-        'gallery': '12 images (identities: 5, cameras: 1, distractors: 7, junk: 0)',
-        'train': f'12 images below {root}/sysu_train_set_all '
-        '(identities or bags: 4), 0 missing of 12 looked for',
+        'query': 'images: 5, identities: 5, cameras: 1, distractors: 0, junk: 0',
+        'gallery': 'images: 12, identities: 5, cameras: 1, distractors: 7, junk: 0',
+        'train': f'images: 12 below {root}/sysu_train_set_all, '
+        'identities or bags: 4, missing: 0 of 12 looked for',
     }
 
 
@@ -32,7 +32,7 @@ def test_counts_of_a_sound_market_set(tmp_path):
     make_split(tmp_path / 'data', 'market', test_people=5, distractors=8)
     report = check_reid(tmp_path / 'data')
     assert report.usable
-    counts = '23 images (identities: 5, cameras: 6, distractors: 6, junk: 2)'
+    counts = 'images: 23, identities: 5, cameras: 6, distractors: 6, junk: 2'
     assert report.counts['bounding_box_test'] == counts
 
 
@@ -41,7 +41,7 @@ def test_without_a_list_the_folders_tell_the_bags(root):
     (root / 'sysu_train_set_all/0000000005').mkdir()
     report = check_reid(root)
     assert report.counts['train'] == (
-        f'5 folders below {root}/sysu_train_set_all, without a list (identities or bags: 5)'
+        f'folders: 5 below {root}/sysu_train_set_all, without a list, identities or bags: 5'
     )
     assert report.errors['identity in both training and test images'] == ['5']
 
@@ -49,7 +49,7 @@ def test_without_a_list_the_folders_tell_the_bags(root):
 def test_missing_training_images(root):
     (root / 'sysu_train_set_all/0000000002/0000000002_1.jpg').unlink()
     report = check_reid(root)
-    assert '1 missing of 12 looked for' in report.counts['train']
+    assert 'missing: 1 of 12 looked for' in report.counts['train']
     assert list(report.errors.values()) == [['0000000002/0000000002_1.jpg']]
     assert 'ERROR: 1 x training image missing in' in str(report)
 
@@ -78,7 +78,7 @@ def test_an_empty_query_folder(root, query):
     query.mkdir()
     report = check_reid(root)
     assert list(report.errors) == ['empty folder']
-    assert report.counts['query'] == '0 images'
+    assert report.counts['query'] == 'images: 0'
 
 
 def test_a_gallery_without_any_match(root):

@@ -10,7 +10,7 @@ def test_what_is_made_passes_the_check(tmp_path, capsys):
         root = str(tmp_path / layout)
         assert main(['reid', 'make', root, '--layout', layout, '--test-people', '3']) == 0
         assert main(['reid', 'check', root]) == 0
-        assert 'query: 3 images (identities: 3' in capsys.readouterr().out
+        assert 'query (images: 3, identities: 3' in capsys.readouterr().out
 
 
 def test_made_data_never_covers_other_data(tmp_path, capsys):

@@ -58,7 +58,7 @@ def test_command_line(data, checkpoint, capsys):
     arguments = ['reid', 'eval', checkpoint, '--data', data, '--out', 'out', '--workers', '0']
     assert main([*arguments, '--queries', '1', '3']) == 0
     printed = capsys.readouterr().out
-    assert 'bounding_box_test: 20 images (identities: 4' in printed
+    assert 'bounding_box_test (images: 20, identities: 4' in printed
     features = read_features('out/reid.safetensors')
     assert features.features.shape == (24, 64)
     with open('out/figures.json') as file:

@@ -1,82 +1,63 @@
-"""What is wrong with a VOC or COCO folder, before a detector trains on it for a day.
+"""Find what is wrong with a VOC or COCO folder before a detector trains on it for a day.
 
-mmdet stops at the first absent file, at start-up for an annotation and mid-training for an image,
-and skips other problems in silence. Here is the whole list at once.
+mmdet stops at the first missing file (an annotation when training starts, an image in the middle of
+it) and silently skips other problems. These checks report all of them at once.
 """
 
 import json
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+from ttl_mm.datasets.data_report import DataReport
 from ttl_mm.errors import UserError
 
 
-@dataclass
-class DatasetReport:
-    """What was found in one dataset: kind of problem -> the places where it is."""
-
-    name: str
-    images: int = 0
-    objects: int = 0
-    errors: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # are left out
-
-    @property
-    def usable(self) -> bool:
-        """Whether training on it can go through."""
-        return not self.errors and self.objects > 0
-
-    def __str__(self) -> str:
-        lines = [f'{self.name}: {self.images} images, {self.objects} objects']
-        for mark, problems in (('ERROR', self.errors), ('note ', self.notes)):
-            for kind, where in problems.items():
-                more = f' and {len(where) - 3} more' if len(where) > 3 else ''
-                lines.append(f'  {mark} {len(where)} x {kind}: {", ".join(where[:3])}{more}')
-        if not self.objects:
-            lines.append('  ERROR no object of a known class in any image')
-        return '\n'.join(lines)
-
-
-def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DatasetReport:
+def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataReport:
     """Check the images that ``list_file`` names in a ``VOC2007``-like folder.
 
     Args:
         folder: Holds ``JPEGImages`` and ``Annotations``.
-        list_file: One name a line, without a suffix.
-        classes: Objects of other classes do not count.
+        list_file: One name per line, without a suffix.
+        classes: Objects of other classes are ignored.
     """
     names = _read(list_file, lambda path: path.read_text().split('\n'))
     names = [name.rstrip('\r') for name in names if name.strip()]
     images = _sizes(folder / 'JPEGImages')
     annotations = _sizes(folder / 'Annotations')
-    report = DatasetReport(str(list_file), images=len(names))
+    report, objects = DataReport(), 0
     for name, count in Counter(names).items():
         if count > 1:
             report.notes['name listed more than once'].append(name)
         _check_file(report, images, f'{name}.jpg')
         if f'{name}.xml' not in annotations:
-            report.errors['annotation file is absent'].append(f'{name}.xml')
+            report.errors['missing annotation file'].append(f'{name}.xml')
             continue
         try:
             found = _voc_objects(folder / 'Annotations' / f'{name}.xml', classes)
         except (ElementTree.ParseError, AttributeError, TypeError, ValueError) as error:
-            report.errors['annotation file cannot be read'].append(f'{name}.xml ({error})')
+            report.errors['unreadable annotation file'].append(f'{name}.xml ({error})')
             continue
-        report.objects += len(found)
+        objects += len(found)
         if not found:
-            report.notes['image with no object'].append(f'{name}.jpg')
+            report.notes['image without objects'].append(f'{name}.jpg')
         for kind, (left, top, right, bottom) in found:
             if left >= right or top >= bottom:
-                report.errors['box with no area'].append(f'{name}.xml {kind}')
+                report.errors['box without area'].append(f'{name}.xml {kind}')
+    _count(report, list_file, len(names), objects)
     return report
 
 
+def _count(report: DataReport, path: Path, images: int, objects: int) -> None:
+    report.counts[str(path)] = f'images: {images:,}, objects: {objects:,}'
+    if not objects:
+        report.errors['file that lists no object of a known class'].append(str(path))
+
+
 def _voc_objects(path: Path, classes: Collection[str]) -> list[tuple[str, tuple[float, ...]]]:
-    """Class and box of each object, by the elements that mmdet reads."""
+    """Class and box of each object, from the same XML elements that mmdet reads."""
     root = ElementTree.parse(path).getroot()
     if root.find('size') is not None:
         int(root.find('size/width').text), int(root.find('size/height').text)
@@ -91,13 +72,13 @@ def _voc_objects(path: Path, classes: Collection[str]) -> list[tuple[str, tuple[
 
 def check_coco(
     annotation_file: Path, image_folder: Path, classes: Collection[str], with_masks: bool = False
-) -> DatasetReport:
+) -> DataReport:
     """Check a COCO annotation file and the images that it names.
 
     Args:
         annotation_file: ``instances_*.json``
         image_folder: Where its ``file_name`` entries are.
-        classes: Every one of them must be among the categories.
+        classes: Each must be among the categories of the file.
         with_masks: Whether each object needs a ``segmentation``.
     """
     content = _read(annotation_file, lambda path: json.loads(path.read_bytes()))
@@ -105,7 +86,8 @@ def check_coco(
         return _check_coco(annotation_file, content, _sizes(image_folder), classes, with_masks)
     except (KeyError, TypeError) as error:
         raise UserError(
-            f'{annotation_file} is no COCO annotation file: something in it lacks {error}.'
+            f'{annotation_file} is not a COCO annotation file: an entry has no {error}; check the '
+            'path, or download the file again.'
         ) from error
 
 
@@ -115,11 +97,11 @@ def _check_coco(
     files: Mapping[str, int],
     classes: Collection[str],
     with_masks: bool,
-) -> DatasetReport:
-    report = DatasetReport(str(path), images=len(content['images']))
+) -> DataReport:
+    report, objects = DataReport(), 0
     categories = {c['id']: c['name'] for c in content['categories']}
     for name in sorted(set(classes) - set(categories.values())):
-        report.errors['class that is no category of the file'].append(name)
+        report.errors['class that is not a category of the file'].append(name)
     images = {image['id']: image['file_name'] for image in content['images']}
     for name in images.values():
         _check_file(report, files, name)
@@ -133,13 +115,14 @@ def _check_coco(
             report.errors['annotation of an image that the file does not list'].append(where)
         elif categories.get(annotation['category_id']) in classes:
             annotated.add(annotation['image_id'])
-            report.objects += 1
+            objects += 1
             if min(annotation['bbox'][2:]) < 1 or annotation.get('area', 1) <= 0:
-                report.notes['box with no area'].append(where)
+                report.notes['box without area'].append(where)
             elif with_masks and not annotation.get('segmentation'):
                 report.errors['object without a mask'].append(where)
     for identity in images.keys() - annotated:
-        report.notes['image with no object'].append(images[identity])
+        report.notes['image without objects'].append(images[identity])
+    _count(report, path, len(content['images']), objects)
     return report
 
 
@@ -152,15 +135,16 @@ def _read(path: Path, read: Callable):
             'VOC_ROOT to its folder.'
         ) from error
     except ValueError as error:  # broken JSON, or bytes that are no text
-        raise UserError(f'{path} is damaged ({error}): copy it again.') from error
+        raise UserError(f'{path} is damaged ({error}): download it again.') from error
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Every file below ``folder``, by its path relative to it: one listing is quicker than a
-    question for each of 100,000 files.
+    """Bytes of every file below ``folder``, by relative path.
+
+    One walk is faster than looking up 100,000 files one by one.
     """
     if not folder.is_dir():
-        raise UserError(f'{folder} is no folder: put the dataset there or link it.')
+        raise UserError(f'{folder} is not a folder: put the dataset there or link it.')
     sizes = {}
     for parent, _, names in os.walk(folder, followlinks=True):
         for name in names:
@@ -170,15 +154,15 @@ def _sizes(folder: Path) -> dict[str, int]:
     return sizes
 
 
-def _check_file(report: DatasetReport, sizes: Mapping[str, int], name: str) -> None:
+def _check_file(report: DataReport, sizes: Mapping[str, int], name: str) -> None:
     if name not in sizes:
-        report.errors['image file is absent'].append(name)
+        report.errors['missing image file'].append(name)
     elif not sizes[name]:
-        report.errors['image file is empty'].append(name)
+        report.errors['empty image file'].append(name)
 
 
-def check_config(cfg: Mapping) -> list[DatasetReport]:
-    """Check every VOC and COCO dataset that a detection config trains, validates or tests on."""
+def check_config(cfg: Mapping) -> list[DataReport]:
+    """Check every VOC and COCO dataset that a config uses to train, validate or test, each once."""
     reports = {}
     for loader in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         for dataset in _datasets(cfg.get(loader, {}).get('dataset')):
@@ -189,7 +173,7 @@ def check_config(cfg: Mapping) -> list[DatasetReport]:
 
 
 def _datasets(dataset: Mapping | None) -> Iterator[Mapping]:
-    """The datasets inside wrappers such as ConcatDataset and RepeatDataset."""
+    """The VOC and COCO datasets, also inside of wrappers such as ConcatDataset."""
     if dataset is None:
         return
     inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
@@ -199,7 +183,7 @@ def _datasets(dataset: Mapping | None) -> Iterator[Mapping]:
         yield from _datasets(part)
 
 
-def _check_dataset(dataset: Mapping) -> DatasetReport:
+def _check_dataset(dataset: Mapping) -> DataReport:
     from mmdet.datasets import CocoDataset, VOCDataset
 
     root = Path(dataset.get('data_root') or '')

@@ -1,49 +1,54 @@
-"""``ttl detect``: what would go wrong in a detection run, before it starts."""
+"""``ttl detect``: check a detection run before it starts."""
 
 from argparse import ArgumentParser, Namespace
 
 from ttl_mm.errors import UserError
 
 NAME = 'detect'
-HELP = 'check data, compiled ops and start weights of a detection config before training'
+HELP = 'object detection: check a run before it starts'
+CHECK = 'check data, compiled ops and initial weights of a detection config before training'
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add ``check`` with the config, its overrides and the checkpoint."""
+    """Add ``check``."""
     jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
-    check = jobs.add_parser('check', help=HELP, description=HELP)
-    check.add_argument('config', help='a config in projects/detection/configs')
+    check = jobs.add_parser('check', help=CHECK, description=CHECK)
+    check.add_argument('config', metavar='FILE', help='a config in projects/detection/configs')
     check.add_argument(
-        '--checkpoint', help='the file that every tensor of backbone and res5 must come from'
+        '--checkpoint', help='also check that backbone and res5 start from this file, every tensor'
     )
     check.add_argument(
-        '--cfg-options', nargs='+', default=[], metavar='KEY=VALUE', help='as for tools/train.py'
+        '--cfg-options',
+        nargs='+',
+        default=[],
+        metavar='KEY=VALUE',
+        help='changes of the config, as for tools/train.py',
     )
 
 
 def run(args: Namespace) -> None:
-    """Print what was found; raise if training would fail or start from other weights."""
+    """Print the report; raise if training would fail or start from other weights."""
     from mmengine.config import DictAction
     from mmengine.logging import MMLogger
 
-    import ttl_mm.tasks.detection.parts  # noqa: F401 says so if the compiled ops are missing
+    import ttl_mm.tasks.detection.parts  # noqa: F401 raises if the compiled ops are missing
     from ttl_mm.config import read_config
+    from ttl_mm.datasets.data_report import require_usable
     from ttl_mm.tasks.detection.checks import check_config
 
-    MMLogger.get_instance('ttl detect check', log_level='ERROR')  # not a line for each tensor
+    MMLogger.get_instance('ttl detect check', log_level='ERROR')  # no line per tensor
     options = ArgumentParser()
     options.add_argument('options', nargs='*', action=DictAction)
     cfg = read_config(args.config, options.parse_args(args.cfg_options).options)
     reports = check_config(cfg)
     print(*reports, sep='\n')
-    if not all(report.usable for report in reports):
-        raise UserError('this data cannot be trained on: mend the errors above.')
+    require_usable(reports, f'the data of {args.config}')
     if args.checkpoint:
         check_start(cfg, args.checkpoint)
 
 
 def check_start(cfg, checkpoint: str) -> None:
-    """Build and initialise the model, and compare its tensors with those of the checkpoint."""
+    """Build and initialize the model, and compare its tensors with those of the checkpoint."""
     from mmdet.registry import MODELS
     from mmengine.registry import init_default_scope
 
@@ -59,7 +64,7 @@ def check_start(cfg, checkpoint: str) -> None:
         'res5': count_equal(model.roi_head.shared_head.layer4, state, 'layer4.'),
     }
     for title, (equal, total) in found.items():
-        print(f'{title}: {equal} of {total} tensors are those of {checkpoint}')
+        print(f'{title}: {equal} of {total} tensors equal those of {checkpoint}')
         if equal < total:
             raise UserError(
                 f'{total - equal} tensors of {title} do not start from {checkpoint}: set '

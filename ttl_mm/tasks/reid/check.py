@@ -39,7 +39,7 @@ def _check_side(report: DataReport, folder: Path) -> ParsedNames | None:
     try:
         names = scan_folder(folder)
     except UserError as error:
-        report.counts[folder.name] = '0 images'
+        report.counts[folder.name] = 'images: 0'
         report.errors['empty folder'].append(str(error))
         return None
     side = parse_names(names)
@@ -51,8 +51,8 @@ def _check_side(report: DataReport, folder: Path) -> ParsedNames | None:
     people = set(side.ids.tolist()) - {JUNK, *DISTRACTORS}
     distractors, junk = np.isin(side.ids, DISTRACTORS).sum(), (side.ids == JUNK).sum()
     report.counts[folder.name] = (
-        f'{len(names):,} images (identities: {len(people):,}, cameras: '
-        f'{len(np.unique(side.cams))}, distractors: {distractors:,}, junk: {junk:,})'
+        f'images: {len(names):,}, identities: {len(people):,}, cameras: '
+        f'{len(np.unique(side.cams))}, distractors: {distractors:,}, junk: {junk:,}'
     )
     return side
 
@@ -90,12 +90,12 @@ def _check_train(
         layout.train_list is None and folders
     ):  # do not list millions of files: the folders are the bags
         identities = train_identities(f'{folder}/' for folder in folders)
-        count = f'{len(folders):,} folders below {layout.train}, without a list'
+        count = f'folders: {len(folders):,} below {layout.train}, without a list'
     else:
         names = NameList(layout.train_list) if layout.train_list else scan_folder(layout.train)
         identities = train_identities(names)
-        count = f'{len(names):,} images below {layout.train}'
-    report.counts['train'] = f'{count} (identities or bags: {len(identities):,})'
+        count = f'images: {len(names):,} below {layout.train}'
+    report.counts['train'] = f'{count}, identities or bags: {len(identities):,}'
     for identity in sorted(identities & set(test)):
         report.errors['identity in both training and test images'].append(str(identity))
     if layout.train_list and files != 0:
@@ -109,7 +109,9 @@ def _check_files(
         chosen = range(len(names))
     else:
         chosen = random.Random(0).sample(range(len(names)), files)
-    absent = [name for name in map(names.__getitem__, chosen) if not (layout.train / name).exists()]
-    report.counts['train'] += f', {len(absent):,} missing of {len(chosen):,} looked for'
-    if absent:
-        report.errors[f'training image missing in {layout.train}'] += absent
+    missing = [
+        name for name in map(names.__getitem__, chosen) if not (layout.train / name).exists()
+    ]
+    report.counts['train'] += f', missing: {len(missing):,} of {len(chosen):,} looked for'
+    if missing:
+        report.errors[f'training image missing in {layout.train}'] += missing
