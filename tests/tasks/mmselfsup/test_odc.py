@@ -76,5 +76,5 @@ def test_small_clusters(both):
 
 
 def test_too_many_clusters():
-    with pytest.raises(UserError, match='60 images cannot make 20 clusters of at least 4'):
+    with pytest.raises(UserError, match='60 images cannot form 20 clusters of at least 4'):
         ODCMemory(length=60, feat_dim=4, momentum=0.5, num_classes=20, min_cluster=4)

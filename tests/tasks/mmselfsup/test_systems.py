@@ -16,7 +16,7 @@ import ttl_mm.tasks.mmselfsup.parts  # noqa: F401  isort: skip  (once, for all c
 CONFIGS = ROOT / 'configs' / 'baselines'
 SYSTEMS = ('rotation-pred', 'relative-loc', 'npid', 'deepcluster', 'odc')
 IMAGES, CLUSTERS = 22, 3
-NAME = re.compile(r'[a-z-]+_r50_(?P<gpus>\d+)xb(?P<batch>\d+)_(?P<epochs>\d+)e')
+NAME = re.compile(r'[a-z-]+_r50_in1k_(?P<gpus>\d+)xb(?P<batch>\d+)_(?P<epochs>\d+)e')
 
 
 @pytest.fixture(scope='module')
@@ -50,7 +50,7 @@ def small(system: str, images: str) -> dict:
     if system in ('deepcluster', 'odc'):
         options |= {
             'model.head.num_classes': CLUSTERS,
-            'default_hooks.cluster.k': CLUSTERS,
+            'default_hooks.cluster.num_clusters': CLUSTERS,
             'default_hooks.cluster.dataset.data_root': images,
         }
     return options

@@ -15,7 +15,7 @@ def transformed(side: int, jitter: int) -> dict:
     return PatchesWithLabels(jitter)({'img': image, 'rng': np.random.default_rng(0)})
 
 
-def test_cells_of_the_neighbours_in_the_order_of_mmselfsup():
+def test_cells_of_the_neighbors_in_the_order_of_mmselfsup():
     results = transformed(36, jitter=3)
     assert [patch.shape for patch in results['img']] == [(9, 9, 3)] * 9
     cells = [tuple(patch[..., :2].mean(axis=(0, 1)) // 12) for patch in results['img']]

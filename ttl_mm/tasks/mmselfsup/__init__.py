@@ -1,1 +1,1 @@
-"""Five systems of the archived mmselfsup, such as DeepCluster and ODC, under our runner."""
+"""Five methods of the archived mmselfsup, such as DeepCluster and ODC, trained by our runner."""

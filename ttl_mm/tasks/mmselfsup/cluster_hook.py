@@ -21,22 +21,22 @@ from ttl_mm.tasks.mmselfsup.kmeans import kmeans, whiten
 
 @HOOKS.register_module()
 class ClusterHook(Hook):
-    """Cluster the features of all training images, and train on the numbers of the clusters.
+    """Cluster the features of all training images, and use the cluster numbers as labels.
 
-    In the place of mmselfsup's DeepClusterHook, which needs faiss on a GPU and a process group, and
-    whose labels reach neither workers that persist nor a resumed run. Here they are put into the
-    batch, found by ``sample_idx``, so that any dataset will do. Clustering takes place before an
-    epoch; the head starts anew, since a cluster has another number than before.
+    Replaces mmselfsup's DeepClusterHook, which needs faiss on a GPU and a process group, and whose
+    labels are lost by persistent workers and by a resumed run. This hook puts the labels into each
+    batch, by ``sample_idx``, so it works with any dataset. It clusters before an epoch and then
+    initializes the head again, because the new clusters are numbered differently.
 
     Args:
         dataset: config of the training images in the same order, without augmentation; its
             pipeline ends in PackInputs.
-        k: number of clusters.
-        interval: epochs between two clusterings; None clusters once, at the start. A model with a
-            memory bank (ODC) takes over from there.
-        pca_dim: reduce features to so many dimensions and whiten them; None leaves them.
-        uniform: draw all clusters equally often; the sampler is mmselfsup's DeepClusterSampler.
-        reweight: weigh a cluster of n images by n^-0.5 in the loss.
+        num_clusters: number of clusters.
+        interval: epochs between two clusterings; None clusters once, at the start, after which a
+            model with a memory bank (ODC) updates the labels itself.
+        pca_dim: whiten the features and reduce them to this dimension; None leaves them as is.
+        uniform: sample all clusters equally often; needs mmselfsup's DeepClusterSampler.
+        reweight: weight a cluster of n images by n^-0.5 in the loss.
         batch_size: images per forward pass.
         num_workers: processes that load images.
     """
@@ -46,18 +46,22 @@ class ClusterHook(Hook):
     def __init__(
         self,
         dataset: dict,
-        k: int,
+        num_clusters: int | None = None,
         interval: int | None = 1,
         pca_dim: int | None = None,
         uniform: bool = False,
         reweight: bool = False,
         batch_size: int = 128,
         num_workers: int = 0,
+        k: int | None = None,
     ) -> None:
+        if num_clusters is None:
+            hint = 'k is now called num_clusters' if k else 'ClusterHook needs num_clusters'
+            raise UserError(f'{hint}: set num_clusters={k or "..."} in the config of the hook.')
         if interval is not None and interval < 1:
-            raise UserError(f'interval={interval}: at least 1, or None to cluster once.')
+            raise UserError(f'interval={interval}: use at least 1, or None to cluster once.')
         self.config = dataset
-        self.k, self.interval, self.pca_dim = k, interval, pca_dim
+        self.num_clusters, self.interval, self.pca_dim = num_clusters, interval, pca_dim
         self.uniform, self.reweight = uniform, reweight
         self.loader = {'batch_size': batch_size, 'num_workers': num_workers}
         self.labels: Tensor | None = None  # (images,)
@@ -71,7 +75,7 @@ class ClusterHook(Hook):
     def before_train(self, runner) -> None:
         if self.interval is not None and not runner.train_loop.counts_epochs:
             raise UserError(
-                f'interval={self.interval} counts epochs, and this run counts iterations: use '
+                f'interval={self.interval} counts epochs, but this run counts iterations: use '
                 'train_cfg=dict(by_epoch=True, max_epochs=...).'
             )
         rng = get_rng_state()
@@ -85,7 +89,7 @@ class ClusterHook(Hook):
             )
 
     def before_train_epoch(self, runner) -> None:
-        """Cluster if it is time, unless a run is resumed in the middle of the epoch."""
+        """Cluster if it is due, unless a run is resumed in the middle of the epoch."""
         rng = get_rng_state()
         epoch = runner.epoch
         starts = runner.iter == epoch * len(runner.train_dataloader)
@@ -94,7 +98,8 @@ class ClusterHook(Hook):
         if self.uniform:
             sampler = runner.train_dataloader.batch_sampler.sampler
             sampler.set_epoch(epoch)
-            sampler.set_uniform_indices(self.labels.tolist(), self.k)  # seeds NumPy with the epoch
+            # seeds NumPy's global generator with the epoch
+            sampler.set_uniform_indices(self.labels.tolist(), self.num_clusters)
         set_rng_state(rng)
 
     def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
@@ -104,7 +109,7 @@ class ClusterHook(Hook):
             sample.pseudo_label = InstanceData(clustering_label=label)
 
     def cluster(self, runner) -> None:
-        """Label all images, and let the model start from the new labels; collective."""
+        """Label all images and prepare the model for the new labels; called on every rank."""
         model = unwrap_model(runner.model)
         device = next(model.parameters()).device
         seed = runner.seed + runner.epoch
@@ -112,10 +117,10 @@ class ClusterHook(Hook):
         self.labels = torch.zeros(len(self.dataset), dtype=torch.long)
         if is_main_process():
             points = whiten(features, self.pca_dim).to(device)
-            self.labels = kmeans(points, self.k, seed).cpu()
+            self.labels = kmeans(points, self.num_clusters, seed).cpu()
         broadcast(self.labels)
-        sizes = self.labels.bincount(minlength=self.k)
-        runner.logger.info(f'{self.k} clusters of {sizes.min()} to {sizes.max()} images')
+        sizes = self.labels.bincount(minlength=self.num_clusters)
+        runner.logger.info(f'{self.num_clusters} clusters of {sizes.min()} to {sizes.max()} images')
 
         torch.manual_seed(seed)  # the same head on every rank; the caller restores the generators
         initialize_again(model.head)
@@ -126,10 +131,10 @@ class ClusterHook(Hook):
             model.memory_bank.init_memory(features, self.labels)
 
     def features(self, model) -> Tensor | None:
-        """What the neck makes of every image, (images, D) in order; None on other ranks than 0."""
+        """Output of the neck for every image in order, (images, D); None except on rank 0."""
         rank, world = get_dist_info()
         count = len(self.dataset)
-        # ranks take turns, and all take equally many; the first images fill up
+        # rank r takes the images r, r + world, ...; the first images pad the last round
         share = [i % count for i in range(rank, -(-count // world) * world, world)]
         batches = DataLoader(Subset(self.dataset, share), collate_fn=default_collate, **self.loader)
         found = []

@@ -1,4 +1,4 @@
-"""k-means on any device, as pure functions. mmselfsup's needs faiss and a GPU."""
+"""k-means on any device, as pure functions; mmselfsup's needs faiss and a GPU."""
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ SCORES_AT_ONCE = 2**26
 
 
 def whiten(features: Tensor, dim: int | None) -> Tensor:
-    """Features (N, D) as rows of length one, after a whitening PCA to ``dim`` where given."""
+    """Features (N, D) of unit length, after a whitening PCA to ``dim`` dimensions if given."""
     if dim is not None and dim < features.shape[1]:
         mean, parts = features.mean(dim=0), features.split(ROWS_AT_ONCE)
         covariance = sum((some - mean).T @ (some - mean) for some in parts) / len(features)
@@ -21,16 +21,18 @@ def whiten(features: Tensor, dim: int | None) -> Tensor:
     return F.normalize(features, dim=1)
 
 
-def kmeans(points: Tensor, k: int, seed: int = 0, iterations: int = 20) -> Tensor:
+def kmeans(points: Tensor, num_clusters: int, seed: int = 0, iterations: int = 20) -> Tensor:
     """Cluster numbers (N,) of points (N, D) by Lloyd's algorithm; no cluster stays empty."""
-    if k > len(points):
-        raise UserError(f'{k} clusters of {len(points)} images: lower k.')
+    if num_clusters > len(points):
+        raise UserError(
+            f'num_clusters={num_clusters} exceeds the number of images, {len(points)}: lower it.'
+        )
     generator = torch.Generator().manual_seed(seed)
-    start = torch.randperm(len(points), generator=generator)[:k].to(points.device)
-    centroids = points[start]  # (k, D)
+    start = torch.randperm(len(points), generator=generator)[:num_clusters].to(points.device)
+    centroids = points[start]  # (num_clusters, D)
     for _ in range(iterations):
-        labels = fill_empty(*nearest(points, centroids), k)
-        centroids = means(points, labels, k)
+        labels = fill_empty(*nearest(points, centroids), num_clusters)
+        centroids = means(points, labels, num_clusters)
     return labels
 
 
@@ -45,9 +47,9 @@ def nearest(points: Tensor, centroids: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(labels), torch.cat(distances)
 
 
-def fill_empty(labels: Tensor, distances: Tensor, k: int) -> Tensor:
-    """Give every empty cluster the point that lies farthest from the centroid it shares."""
-    sizes = labels.bincount(minlength=k)
+def fill_empty(labels: Tensor, distances: Tensor, num_clusters: int) -> Tensor:
+    """Fill each empty cluster with the point farthest from its centroid, if not alone there."""
+    sizes = labels.bincount(minlength=num_clusters)
     for cluster in (sizes == 0).nonzero().flatten().tolist():
         farthest = distances.masked_fill(sizes[labels] < 2, -1).argmax()
         sizes[labels[farthest]] -= 1
@@ -56,7 +58,7 @@ def fill_empty(labels: Tensor, distances: Tensor, k: int) -> Tensor:
     return labels
 
 
-def means(points: Tensor, labels: Tensor, k: int) -> Tensor:
-    """The mean point of every cluster (k, D); zero where there is none."""
-    sums = points.new_zeros(k, points.shape[1]).index_add_(0, labels, points)
-    return sums / labels.bincount(minlength=k).clamp(min=1)[:, None]
+def means(points: Tensor, labels: Tensor, num_clusters: int) -> Tensor:
+    """The mean point of every cluster (num_clusters, D); zero for an empty cluster."""
+    sums = points.new_zeros(num_clusters, points.shape[1]).index_add_(0, labels, points)
+    return sums / labels.bincount(minlength=num_clusters).clamp(min=1)[:, None]

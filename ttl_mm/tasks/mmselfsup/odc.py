@@ -1,4 +1,4 @@
-"""ODC's memory and hook on any device and any number of processes."""
+"""Memory and hook of ODC, for any device and number of processes."""
 
 from types import SimpleNamespace
 
@@ -17,17 +17,17 @@ from ttl_mm.tasks.mmselfsup.kmeans import kmeans, means
 
 @MODELS.register_module()
 class ODCMemory(BaseModule):
-    """A feature and a cluster for every image, and the centroids, updated while training.
+    """Features and clusters of all images, and the centroids, updated during training.
 
-    The rules are those of mmselfsup's ODCMemory, which needs CUDA and a process group, and loses
-    its banks on resume. Here they are buffers, the same on every rank.
+    It follows the rules of mmselfsup's ODCMemory, which needs CUDA and a process group and loses
+    its banks when a run is resumed. Here they are buffers, equal on all ranks.
 
     Args:
         length: number of images.
-        feat_dim: dimension of their features.
-        momentum: share of the new feature of an image in its updated one.
+        feat_dim: dimension of the features.
+        momentum: weight of an image's new feature in its stored one.
         num_classes: number of clusters.
-        min_cluster: a smaller cluster is dissolved, and the largest is split in its place.
+        min_cluster: smaller clusters are dissolved, and the largest one is split instead.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ODCMemory(BaseModule):
         super().__init__()
         if num_classes * min_cluster > length:
             raise UserError(
-                f'{length} images cannot make {num_classes} clusters of at least {min_cluster}: '
+                f'{length} images cannot form {num_classes} clusters of at least {min_cluster}: '
                 'lower num_classes or min_cluster.'
             )
         self.momentum = momentum
@@ -47,7 +47,7 @@ class ODCMemory(BaseModule):
         self.register_buffer('centroids', torch.zeros(num_classes, feat_dim))
 
     def init_memory(self, features: Tensor | None, labels: Tensor) -> None:
-        """Start from features (N, D), which only rank 0 needs to have, and clusters (N,)."""
+        """Set features (N, D), needed only on rank 0, and clusters (N,)."""
         self.label_bank.copy_(labels)
         if features is not None:
             self.feature_bank.copy_(F.normalize(features, dim=1))
@@ -55,11 +55,11 @@ class ODCMemory(BaseModule):
         self.update_centroids_memory()
 
     def update_samples_memory(self, idx: Tensor, feature: Tensor) -> Tensor:
-        """Move the features of some images, find their clusters; the share that changed them."""
+        """Update features and clusters of some images; return the share that changed clusters."""
         idx, feature = torch.cat(all_gather(idx)), torch.cat(all_gather(feature))
         old, new = self.feature_bank[idx], F.normalize(feature, dim=1)
         self.feature_bank[idx] = F.normalize((1 - self.momentum) * old + self.momentum * new, dim=1)
-        rows = self.feature_bank[idx]  # an image that was drawn twice has one row here
+        rows = self.feature_bank[idx]  # equal rows for an image that occurs twice
         broadcast(rows)
         self.feature_bank[idx] = rows
         labels = (rows @ self.centroids.T).argmax(dim=1)
@@ -68,14 +68,14 @@ class ODCMemory(BaseModule):
         return changed
 
     def update_centroids_memory(self) -> None:
-        """Every centroid is the mean of its images; one without any stays where it is."""
+        """Set every centroid to the mean of its images; that of an empty cluster stays."""
         sizes = self.label_bank.bincount(minlength=self.num_classes)
         new = means(self.feature_bank, self.label_bank, self.num_classes)
         self.centroids.copy_(torch.where(sizes[:, None] > 0, new, self.centroids))
         broadcast(self.centroids)
 
     def deal_with_small_clusters(self) -> None:
-        """Hand the images of small clusters to their neighbours, and split the largest instead."""
+        """Move the images of small clusters to the nearest others; split the largest instead."""
         sizes = self.label_bank.bincount(minlength=self.num_classes)
         if not (sizes < self.min_cluster).any():
             return
@@ -100,12 +100,12 @@ class ODCMemory(BaseModule):
 
 @HOOKS.register_module()
 class ODCHook(mmselfsup.engine.hooks.ODCHook):
-    """mmselfsup's hook, for models in a distributed wrapper and others, resumed and others.
+    """mmselfsup's hook, also for resumed runs and for models without a distributed wrapper.
 
     Args:
-        centroids_update_interval: iterations between two updates of the centroids.
-        deal_with_small_clusters_interval: iterations between two searches for small clusters.
-        evaluate_interval: iterations between two lines about the clusters in the log.
+        centroids_update_interval: iterations between updates of the centroids.
+        deal_with_small_clusters_interval: iterations between searches for small clusters.
+        evaluate_interval: iterations between log lines about the clusters.
     """
 
     def __init__(
@@ -118,24 +118,24 @@ class ODCHook(mmselfsup.engine.hooks.ODCHook):
             centroids_update_interval,
             deal_with_small_clusters_interval,
             evaluate_interval,
-            reweight=True,  # which that hook does in any case
+            reweight=True,  # the parent does so in any case
             reweight_pow=0.5,
         )
 
     def before_train(self, runner) -> None:
-        if runner.iter > 0:  # the loss forgets its weights on resume, the model does not
+        if runner.iter > 0:  # a checkpoint has the weights of the model, not of the loss
             model = unwrap_model(runner.model)
             model.head.loss.class_weight = model.loss_weight
 
     def after_train_iter(self, runner, *args, **kwargs) -> None:
-        super().after_train_iter(_Wrapped(runner), *args, **kwargs)
+        super().after_train_iter(_WrappedRunner(runner), *args, **kwargs)
 
     def after_train_epoch(self, runner) -> None:
-        super().after_train_epoch(_Wrapped(runner))
+        super().after_train_epoch(_WrappedRunner(runner))
 
 
-class _Wrapped:
-    """A runner whose model is found at ``model.module``, as that hook expects."""
+class _WrappedRunner:
+    """A runner with its model at ``model.module``, where mmselfsup's hook expects it."""
 
     def __init__(self, runner) -> None:
         self._runner = runner

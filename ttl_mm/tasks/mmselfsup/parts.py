@@ -1,11 +1,11 @@
-"""The archived mmselfsup 1.0.0 beside mmpretrain and mmdet. Importing this module makes it usable.
+"""Makes the archived mmselfsup 1.0.0 usable beside mmpretrain and mmdet, and registers our parts.
 
-A config asks for it with ``custom_imports = dict(imports=['ttl_mm.tasks.mmselfsup.parts'])`` and
-then says ``type='mmselfsup.RotationPred'``, or ``default_scope = 'mmselfsup'``. The truncated
-triplet method is registered there too.
+A config imports it with ``custom_imports = dict(imports=['ttl_mm.tasks.mmselfsup.parts'])`` and
+then uses ``type='mmselfsup.RotationPred'``, or ``default_scope = 'mmselfsup'``. The truncated
+triplet method is registered in that scope too.
 """
 
-# ruff: noqa: E402  (what imports mmselfsup comes after the bridge)
+# ruff: noqa: E402  (mmselfsup can be imported only after import_mmselfsup)
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.compat.mmselfsup_import import import_mmselfsup
 
@@ -19,8 +19,8 @@ from ttl_mm.tasks.mmselfsup.cluster_loss import ClusterLoss
 from ttl_mm.tasks.mmselfsup.odc import ODCHook, ODCMemory
 from ttl_mm.tasks.mmselfsup.transforms import PackSelfSupViews, PatchesWithLabels
 
-# They take mmselfsup's data preprocessor and samples as they are: it returns (views, samples) where
-# mmpretrain's returns a dict of the two, and mmengine passes either on to forward().
+# They work with mmselfsup's data preprocessor as well: it returns a tuple (views, samples) where
+# mmpretrain's returns a dict, and mmengine passes either to forward().
 for module in (TruncatedTripletHead, TTLAlgorithm):
     MODELS.register_module(module=module, force=True)
 

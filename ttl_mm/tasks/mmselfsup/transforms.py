@@ -1,4 +1,4 @@
-"""Steps of a pipeline that mmselfsup's own transforms leave open."""
+"""Transforms that mmselfsup lacks."""
 
 import numpy as np
 from mmcv.transforms import BaseTransform
@@ -8,28 +8,30 @@ from ttl_mm.errors import UserError
 from ttl_mm.registry import TRANSFORMS
 
 SIDE = 3  # cells
-CENTRE = SIDE * SIDE // 2
+CENTER = SIDE * SIDE // 2
 
 
 @TRANSFORMS.register_module()
 class PackSelfSupViews(PackSelfSupInputs):
-    """mmselfsup's PackSelfSupInputs for ``ttl_mm.RandomViews``, whose views are tensors already."""
+    """mmselfsup's PackSelfSupInputs for the views of ``ttl_mm.RandomViews``, which are tensors."""
 
     def transform(self, results: dict) -> dict:
-        """Pack all but the views, which stay as they are."""
+        """Pack everything else; the views stay as they are."""
         views = results.pop(self.key)
         return {'inputs': views, **super().transform(results)}
 
 
 @TRANSFORMS.register_module()
 class PatchesWithLabels(BaseTransform):
-    """What mmselfsup's RandomPatchWithLabels does, whose jitter of 21 pixels needs large images.
+    """mmselfsup's RandomPatchWithLabels for images of any size; its jitter is fixed at 21 pixels.
 
-    The image is cut into 3 x 3 cells, column by column, and a square is taken at random from each.
-    ``img`` becomes the patch in the middle and its eight neighbours, ``patch_label`` their numbers.
+    The image is divided into 3 x 3 cells, and a patch is cut at a random place of each. ``img``
+    becomes the center patch and its eight neighbors, column by column; ``patch_label`` numbers the
+    neighbors.
 
     Args:
-        jitter: how many pixels a patch is smaller than its cell; 21 at images of 255.
+        jitter: by how many pixels a patch is smaller than its cell; mmselfsup has 21 for images of
+            255 pixels.
     """
 
     def __init__(self, jitter: int = 21) -> None:
@@ -38,7 +40,7 @@ class PatchesWithLabels(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Replace ``img`` by nine patches, add ``patch_label`` (1, 8)."""
         patches = cut_patches(results['img'], self.jitter, results['rng'])
-        results['img'] = [patches.pop(CENTRE), *patches]
+        results['img'] = [patches.pop(CENTER), *patches]
         results['patch_label'] = np.arange(len(patches))[None]
         return results
 
@@ -49,7 +51,7 @@ def cut_patches(img: np.ndarray, jitter: int, rng: np.random.Generator) -> list[
     if min(height, width) < 1 or jitter < 0:
         raise UserError(
             f'jitter={jitter} leaves no patch of an image of {img.shape[1]} x {img.shape[0]}: use '
-            'less than a third of its side.'
+            'from 0 to less than a third of its shorter side.'
         )
     corners = [
         np.array([row, column]) * (np.array(img.shape[:2]) // SIDE)
