@@ -53,7 +53,7 @@ def test_malformed_names_are_an_error_of_the_folder(tmp_path):
 def test_an_empty_query_folder_is_named(tmp_path):
     (tmp_path / 'query').mkdir()
     (tmp_path / 'gallery').mkdir()
-    with pytest.raises(UserError, match=r'no images below .*query'):
+    with pytest.raises(UserError, match=r'no images .*query'):
         ReIDTestSet(tmp_path)
 
 
