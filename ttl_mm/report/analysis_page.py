@@ -10,8 +10,8 @@ from ttl_mm.report.clustering_figures import both_sides_figure, rank_figure
 from ttl_mm.report.page import Picture, Section, Table, write_page
 
 LEAD = (
-    'Under-clustering: classes are not told apart. Over-clustering: images of one class are pushed '
-    'apart because they serve as negatives of each other.'
+    'Under-clustering: the features do not separate the classes. Over-clustering: images of one '
+    'class are pushed apart because they serve as negatives of each other.'
 )
 
 
@@ -23,6 +23,7 @@ def write_analysis(analyses: Mapping[str, Analysis], out_dir: str | Path) -> Pat
         LEAD,
         [_numbers(analyses), _ranks(analyses), _choice(some)],
         out_dir,
+        command='ttl analyze',
     )
     numbers = {name: _plain(analysis) for name, analysis in analyses.items()}
     Path(out_dir, 'analysis.json').write_text(json.dumps(numbers, indent=1) + '\n')

@@ -1,17 +1,17 @@
 """Reading work dirs of mmengine. Nothing found in one is executed, the dumped config included."""
 
-import ast
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ttl_mm.errors import UserError
+from ttl_mm.report.dumped_config import lookup, read_literals
 from ttl_mm.report.run import Run, is_training_line
 
 
 def load_runs(folders: Sequence[str | Path]) -> list[Run]:
-    """Read several work dirs; runs of the same name are told apart by their parent folders."""
+    """Read several work dirs; runs of the same name get the names of their parent folders."""
     unique = list(dict.fromkeys(Path(folder).resolve() for folder in folders))
     return [load_run(folder, name) for folder, name in zip(unique, distinct_names(unique))]
 
@@ -19,10 +19,7 @@ def load_runs(folders: Sequence[str | Path]) -> list[Run]:
 def load_run(folder: str | Path, name: str | None = None) -> Run:
     """Read every start of a run below its work dir; where they overlap, the later start wins."""
     folder = Path(folder).resolve()
-    logs = sorted(folder.glob('*/vis_data/scalars.json')) or list(
-        folder.glob('vis_data/scalars.json')
-    )
-    starts = [(log, records) for log in logs if (records := _read_records(log))]
+    starts = [(log, records) for log in logs_of(folder) if (records := _read_records(log))]
     if not starts:
         raise UserError(
             f'{folder} holds no log: a work dir of a run has <timestamp>/vis_data/scalars.json'
@@ -32,7 +29,7 @@ def load_run(folder: str | Path, name: str | None = None) -> Run:
         resumed_at = next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
         merged = [record for record in merged if record['iter'] < resumed_at] + records
     newest = starts[-1][0]
-    config = _read_literals(newest.with_name('config.py'))
+    config = read_literals(newest.with_name('config.py'))
     environment = _read_environment(newest.parent.parent)
     devices = re.search(r'GPU number: (\d+)', environment)
     return Run(
@@ -42,9 +39,18 @@ def load_run(folder: str | Path, name: str | None = None) -> Run:
         modified=newest.stat().st_mtime,
         devices=int(devices[1]) if devices else 1,
         on_gpu='CUDA available: True' in environment,
-        images_per_device=_integer(config, 'train_dataloader', 'batch_size'),
-        max_epochs=_integer(config, 'train_cfg', 'max_epochs'),
+        images_per_device=lookup(config, 'train_dataloader', 'batch_size'),
+        max_epochs=lookup(config, 'train_cfg', 'max_epochs'),
+        max_iterations=lookup(config, 'train_cfg', 'max_iters'),
+        folder=folder,
+        config=config,
     )
+
+
+def logs_of(folder: Path) -> list[Path]:
+    """Logs of all starts of a run, oldest first; those that hold nothing are left out."""
+    logs = sorted(folder.glob('*/vis_data/scalars.json')) or [folder / 'vis_data' / 'scalars.json']
+    return [log for log in logs if log.is_file() and log.stat().st_size]
 
 
 def _read_records(log: Path) -> list[dict]:
@@ -59,7 +65,7 @@ def _read_records(log: Path) -> list[dict]:
             if number == len(lines):
                 break  # still being written, or cut off by a kill
             raise UserError(
-                f'line {number} of {log} is no JSON object: {line[:40]!r}; delete that line'
+                f'line {number} of {log} is not a JSON object: {line[:40]!r}; delete that line'
             ) from error
         records.append(record)
     return records
@@ -84,33 +90,3 @@ def _read_environment(start: Path) -> str:
         with log.open(encoding='utf-8', errors='replace') as file:
             return file.read(20_000)
     return ''
-
-
-def _integer(config: dict, *path: str) -> int | None:
-    for key in path:
-        config = config.get(key) if isinstance(config, dict) else None
-    return config if isinstance(config, int) else None
-
-
-def _read_literals(config: Path) -> dict:
-    """Top-level assignments of a dumped config, as far as they are literals or dict(...)."""
-    try:
-        tree = ast.parse(config.read_text('utf-8'))
-    except (OSError, SyntaxError):
-        return {}
-    return {
-        target.id: _literal(statement.value)
-        for statement in tree.body
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
-
-
-def _literal(node: ast.expr):
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'dict':
-        return {keyword.arg: _literal(keyword.value) for keyword in node.keywords}
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return None

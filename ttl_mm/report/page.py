@@ -35,10 +35,11 @@ class Picture:
 
 @dataclass
 class Table:
-    """A table; numbers are right-aligned, the first column names the row."""
+    """A table; the first ``text_columns`` are text, the others numbers; the first names the row."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    text_columns: int = 1
 
 
 @dataclass
@@ -52,8 +53,17 @@ class Section:
     warnings: Sequence[str] = ()
 
 
-def write_page(title: str, lead: str, sections: Sequence[Section], out_dir: str | Path) -> Path:
-    """Write ``index.html`` and one PNG per figure into ``out_dir``; returns the page's path."""
+def write_page(
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    out_dir: str | Path,
+    command: str = 'ttl report',
+) -> Path:
+    """Write ``index.html`` and one PNG per figure into ``out_dir``; returns the page's path.
+
+    The foot of the page names the ``command`` that wrote it.
+    """
     out_dir = Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
     for picture in (picture for section in sections for picture in section.pictures):
@@ -62,6 +72,7 @@ def write_page(title: str, lead: str, sections: Sequence[Section], out_dir: str 
     parts = {
         'title': escape(title),
         'lead': escape(lead),
+        'command': escape(command),
         'contents': '\n'.join(
             f'<a href="#{_anchor(section.title)}">{escape(section.title)}</a>'
             for section in sections
@@ -94,8 +105,9 @@ def _table(table: Table) -> str:
     rows = ''.join(
         f'<tr><th scope="row">{escape(row[0])}</th>'
         + ''.join(
-            f'<td data-label="{escape(name)}">{escape(cell)}</td>'
-            for name, cell in zip(table.header[1:], row[1:])
+            f'<td{" class=text" if column < table.text_columns else ""} '
+            f'data-label="{escape(name)}">{escape(cell)}</td>'
+            for column, (name, cell) in enumerate(zip(table.header[1:], row[1:]), 1)
         )
         + '</tr>\n'
         for row in table.rows

@@ -4,6 +4,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -22,7 +23,10 @@ class Run:
         devices: Number of processes that trained.
         on_gpu: Whether they had a GPU each.
         images_per_device: Images that one process takes per iteration, where known.
-        max_epochs: Length that was asked for, where known.
+        max_epochs: Configured length, where known.
+        max_iterations: The same for a run that counts iterations.
+        folder: Work dir, where known.
+        config: What of its config can be read without executing it.
     """
 
     name: str
@@ -33,6 +37,9 @@ class Run:
     on_gpu: bool = False
     images_per_device: int | None = None
     max_epochs: int | None = None
+    max_iterations: int | None = None
+    folder: Path | None = None
+    config: dict = field(default_factory=dict)
     training: list[dict] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,13 +61,13 @@ class Run:
 
     @cached_property
     def iterations_per_epoch(self) -> int | None:
-        """Smallest length of an epoch that agrees with all numbered training lines."""
+        """Smallest length of an epoch that agrees with all training lines that name their epoch."""
         lengths = [r['iter'] / r['epoch'] for r in self.training if r.get('epoch')]
         return math.ceil(max(lengths) - 1e-9) if lengths else None
 
     @property
     def status(self) -> str:
-        """One or two words, and how often the run was resumed."""
+        """finished, running or stopped, and how often the run was resumed."""
         if self._is_finished():
             state = 'finished'
         elif time.time() - self.modified < RUNNING_WITHIN_SECONDS:
@@ -70,7 +77,7 @@ class Run:
         return state if self.starts == 1 else f'{state}, resumed {self.starts - 1}×'
 
     def epochs(self, iterations):
-        """Epochs finished at each iteration; None where the log does not tell."""
+        """Epochs finished at each iteration; None where the log has none."""
         return iterations / self.iterations_per_epoch if self.iterations_per_epoch else None
 
     def images(self, iterations):
@@ -100,15 +107,17 @@ class Run:
         return None if hours is None else hours * self.units
 
     def _is_finished(self) -> bool:
-        if not (self.max_epochs and self.iterations_per_epoch):
+        length = self.max_iterations
+        if self.max_epochs and self.iterations_per_epoch:
+            length = self.max_epochs * self.iterations_per_epoch
+        if not (length and self.training):
             return False
-        logged = np.diff([record['iter'] for record in self.training], prepend=0)
-        missing = self.max_epochs * self.iterations_per_epoch - self.last_iteration
-        return missing < max(logged)  # less than one logging interval
+        interval = max(np.diff([record['iter'] for record in self.training], prepend=0))
+        return length - self.last_iteration < interval  # of logging
 
 
 def is_training_line(record: dict) -> bool:
-    """Whether a line of the log tells about training iterations, not about an evaluation."""
+    """Whether a line of the log is about training iterations, not about an evaluation."""
     return 'loss' in record or 'lr' in record
 
 

@@ -1,0 +1,41 @@
+"""The config that mmengine dumps into a work dir, read without executing anything."""
+
+import ast
+from pathlib import Path
+
+
+def read_literals(config: Path) -> dict:
+    """Top-level assignments of a config file, as far as they are literals or ``dict(...)``.
+
+    A value that would have to be computed is None; a file that cannot be parsed gives ``{}``.
+    """
+    try:
+        tree = ast.parse(config.read_text('utf-8'))
+    except (OSError, SyntaxError):
+        return {}
+    return {
+        target.id: _literal(statement.value)
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def lookup(config: dict, *path: str):
+    """``config[path[0]][path[1]]...``, None where a key is missing."""
+    found: object = config
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _literal(node: ast.expr):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'dict':
+        return {keyword.arg: _literal(keyword.value) for keyword in node.keywords}
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_literal(element) for element in node.elts]
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None

@@ -1,0 +1,142 @@
+"""What evaluations measured, each with its protocol, from the files that they leave behind."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ttl_mm.errors import UserError
+from ttl_mm.report.dumped_config import lookup, read_literals
+from ttl_mm.report.protocols import detection_family, protocol_of
+from ttl_mm.report.run import Run, is_finite
+
+KNOWN = (
+    'ttl report reads figures.json of `ttl eval` and `ttl reid eval`, results.json of '
+    'ttl_mm.ResultHook, and TIMESTAMP/TIMESTAMP.json of tools/test.py'
+)
+# what a figure of `ttl eval` says beside the settings of its protocol
+NO_SETTINGS = {
+    'protocol', 'metric', 'value', 'spread', 'checkpoint', 'checkpoint_sha256', 'weights_sha256',
+    'split', 'train', 'test', 'classes', 'data_fingerprint', 'queries', 'skipped_queries',
+    'gallery', 'extracted_with', 'measured_with',
+}  # fmt: skip
+
+
+class Result(NamedTuple):
+    """One row of a protocol's table; ``values`` are the metrics as shown."""
+
+    protocol: str
+    folder: Path
+    weights: str
+    data: str
+    settings: str
+    values: dict[str, str]
+
+
+def find_results(path: Path) -> list[Path]:
+    """Files with results: ``path`` itself, or those below a folder."""
+    if path.is_file():
+        return [path]
+    named = [file for name in ('figures', 'results') for file in path.rglob(f'{name}.json')]
+    tests = [file for file in path.glob('*/*.json') if file.stem == file.parent.name]
+    return sorted(named) + sorted(tests)
+
+
+def read_results(file: Path) -> list[Result]:
+    """The results in one of the files of :func:`find_results`."""
+    try:
+        content = json.loads(file.read_text('utf-8'))
+        if isinstance(content, list):
+            return merged(_figure(figure, file.parent) for figure in content)
+        if 'last' in content:
+            return _epochs(content, file.parent)
+        config = read_literals(file.parent / 'vis_data' / 'config.py')
+        return logged_results(content, file.parent.parent, config, 'test')
+    except OSError as error:
+        raise UserError(f'{file} cannot be read: {error.strerror}.') from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f'{file} holds no results that are known here: {KNOWN}.') from error
+
+
+def merged(results: Iterable[Result]) -> list[Result]:
+    """Results that differ in their metrics only become one."""
+    rows: dict[tuple, Result] = {}
+    for result in results:
+        rows.setdefault(result[:-1], result).values.update(result.values)
+    return list(rows.values())
+
+
+def _figure(figure: dict, folder: Path) -> Result:
+    """A figure of ``ttl eval`` or ``ttl reid eval``."""
+    if 'gallery' in figure:
+        data = f'{figure["queries"]:,} queries, {figure["gallery"]:,} images in the gallery, '
+        data += figure['data_fingerprint'][:8]
+    else:
+        train, test = figure['train'], figure['test']
+        data = _splits(train, train['fingerprint'], test, test['fingerprint'])
+    settings = [f'{k} {v}' for k, v in figure.items() if k not in NO_SETTINGS and v is not None]
+    spread = f' ± {figure["spread"]:.2f}' if 'spread' in figure else ''
+    weights = f'{figure.get("checkpoint", "weights")} ({figure["weights_sha256"][:8]})'
+    values = {figure['metric']: f'{figure["value"]:.2f}{spread}'}
+    return Result(figure['protocol'], folder, weights, data, ', '.join(settings), values)
+
+
+def _splits(train: dict, train_hash: str, test: dict, test_hash: str) -> str:
+    counts = f'{train["images"]:,} images to train on, {test["images"]:,} to test on'
+    return f'{counts}, {train_hash[:8]}/{test_hash[:8]}'
+
+
+def _epochs(result: dict, folder: Path) -> list[Result]:
+    """Last and best epoch of a run with ResultHook."""
+    config = read_literals(max(folder.glob('*/vis_data/config.py'), default=folder / 'none'))
+    weights = f'{_start(config)} ({result["backbone_sha256"][:8]})'
+    train, test = result['train'], result['val']
+    data = _splits(train, train['data'], test, test['data'])
+    notes = {'last': f' of {result["epochs"]}', 'best': ', chosen by the test images'}
+    return [
+        Result(
+            result['protocol'],
+            folder,
+            weights,
+            data,
+            f'{name} epoch: {result[name]["epoch"]}{note}',
+            {k.rpartition('/')[2]: f'{v:.2f}' for k, v in result[name].items() if k != 'epoch'},
+        )
+        for name, note in notes.items()
+    ]
+
+
+def logged_results(metrics: dict, folder: Path, config: dict, loader: str) -> list[Result]:
+    """Results among logged metrics: of detection, or of a test by a known protocol.
+
+    Args:
+        metrics: Logged name and value.
+        folder: Work dir.
+        config: Its dumped config.
+        loader: 'val' if measured while training, 'test' if by ``tools/test.py``.
+    """
+    data = lookup(config, f'{loader}_dataloader', 'dataset') or {}
+    images = '/'.join(str(data[k]).rstrip('/') for k in ('data_root', 'ann_file') if data.get(k))
+    weights = _start(config)
+    if loader == 'test':
+        weights = f'{config.get("load_from")}, which started from {weights}'
+    settings = {'val': 'last validation of the run', 'test': 'test'}[loader]
+    rows = []
+    for key, value in metrics.items():
+        if is_finite(value) and (protocol := protocol_of(config, key)):
+            scale = 100 if detection_family(key) else 1  # the others are percentages already
+            shown = f'{scale * value:.2f}' if value >= 0 else '–'  # -1: there is no such object
+            name = key.rpartition('/')[2].removeprefix('coco101_')
+            rows.append(Result(protocol, folder, weights, images, settings, {name: shown}))
+    return merged(rows)
+
+
+def detection_results(run: Run) -> list[Result]:
+    """The last validation of a detection run; none of any other run."""
+    keys = dict.fromkeys(key for record in run.records for key in record if detection_family(key))
+    found = {key: values[-1] for key in keys if len(values := run.series(key)[1])}
+    return logged_results(found, run.folder, run.config, 'val')
+
+
+def _start(config: dict) -> str:
+    return lookup(config, 'model', 'backbone', 'init_cfg', 'checkpoint') or 'random weights'
