@@ -43,5 +43,6 @@ def test_report_shows_the_bar_to_beat_and_prints_its_path_last(work_dir, tmp_pat
     )
     text = page.read_text()
     assert 'raw pixels' in text
+    assert f'of the run {work_dir.name}' in text
     assert 'untrained' in text
     assert (tmp_path / 'neighbors.png').stat().st_size > 10_000

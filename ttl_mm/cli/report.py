@@ -1,15 +1,21 @@
-"""``ttl report``: the logs of one or several runs to one page."""
+"""``ttl report``: logs of pre-training and results of evaluations on one page."""
 
 import argparse
 from pathlib import Path
 
 from ttl_mm.cli._options import add_out, add_renamed
 
-HELP = 'write a learning-efficiency report from the logs of one or several runs'
+HELP = 'write one page about runs: learning efficiency, and the results of evaluations'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('runs', nargs='+', metavar='RUN', help='work dir of a run')
+    parser.add_argument(
+        'runs',
+        nargs='+',
+        metavar='RUN_OR_RESULTS',
+        help='work dir of a run (pre-training, linear, semi-supervised, detection), or a folder or '
+        'file with results of `ttl eval` or `ttl reid eval`',
+    )
     add_out(parser, 'DIR', 'the page and its figures', 'report')
     parser.add_argument('--title', help='heading of the page')
     parser.add_argument('--target', type=float, help='accuracy in %% for the time-to-target table')

@@ -22,9 +22,7 @@ from ttl_mm.errors import UserError
 PANEL = 16384  # queries that share one pass over the training set
 TILE_QUERIES, TILE_TRAIN, BLOCK = 8192, 4096, 64  # large tiles: threads rarely wait for each other
 SLACK = 256  # candidates that a query may have beyond 2 k
-PAIR_VALUES = (
-    1 << 13
-)  # float64 values decided at a time: they stay in the processor's cache
+PAIR_VALUES = 1 << 13  # float64 values decided at a time: they stay in the processor's cache
 
 # unit round-off of a float32 product under torch.set_float32_matmul_precision(...)
 ROUND_OFF = {'highest': 2.0**-24, 'high': 2.0**-11, 'medium': 2.0**-8}

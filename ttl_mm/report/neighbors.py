@@ -1,4 +1,4 @@
-"""Nearest neighbors in feature space: a section of pictures for a run with labelled probe data."""
+"""Nearest neighbors in feature space: a section of pictures for a run with labeled probe data."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ RIGHT, WRONG = '#1a7f37', '#c2410c'
 
 
 def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
-    """Judge the newest checkpoint of a run on the data of its ProbeHook.
+    """Evaluate the newest checkpoint of a run on the data of its ProbeHook.
 
     Args:
         work_dir: A run whose config has a ProbeHook; the config is code and is executed.
@@ -35,7 +35,7 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
     """
     probe, model = _probe_and_model(Path(work_dir))
     untrained = probe.measure(model)
-    _load_newest(model, Path(work_dir))
+    checkpoint = _load_newest(model, Path(work_dir))
     trained = probe.measure(model)
     images = {name: _images(probe.datasets[name]) for name in ('train', 'test')}
     features = {name: probe.features(model, name) for name in ('train', 'test')}
@@ -56,9 +56,10 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
     return Section(
         title='Before and after',
         text=[
-            'The same classifiers on raw pixels, on the features of the untrained network and on '
-            'those of the trained one. Labels were used to measure, never to train.',
-            'Raw pixels are the bar to beat: digits are small, centred and easy for them.',
+            f'{checkpoint.name} of the run {checkpoint.parent.name}: the same classifiers on raw '
+            'pixels, on the features of the untrained network and on those of the trained one. '
+            'Labels were used to measure, never to train.',
+            'Raw pixels are the bar to beat: on small, centered images they can be hard to beat.',
         ],
         tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
         pictures=[
@@ -121,11 +122,12 @@ def _probe_and_model(work_dir: Path) -> tuple[Probe, nn.Module]:
     return probe, model
 
 
-def _load_newest(model: nn.Module, work_dir: Path) -> None:
-    path, _ = newest_valid(work_dir)
+def _load_newest(model: nn.Module, work_dir: Path) -> Path:
+    path, _ = newest_valid(work_dir.resolve())
     if path is None:
         raise UserError(f'{work_dir} holds no checkpoint yet: let the run save one.')
     load_state(model.backbone, load_backbone_state(path), str(path))
+    return path
 
 
 def _images(dataset) -> np.ndarray:

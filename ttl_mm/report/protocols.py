@@ -21,14 +21,14 @@ def run_protocols(run: Run) -> set[str]:
 def protocol_of(config: dict, key: str) -> str | None:
     """The protocol by which a run with this config measured ``key``; None where it is unknown."""
     if family := detection_family(key):
-        train, rate = (
-            config.get('train_cfg') or {},
-            lookup(config, 'optim_wrapper', 'optimizer', 'lr'),
-        )
-        lengths = {name: train.get(name) for name in ('max_iters', 'max_epochs')}
-        recipe = {'model': lookup(config, 'model', 'type'), **lengths, 'learning rate': rate}
-        told = [f'{name} {value}' for name, value in recipe.items() if value]
-        return ', '.join([f'detection, {family}', *told])
+        recipe = {
+            'model': lookup(config, 'model', 'type'),
+            'iterations': lookup(config, 'train_cfg', 'max_iters'),
+            'epochs': lookup(config, 'train_cfg', 'max_epochs'),
+            'learning rate': lookup(config, 'optim_wrapper', 'optimizer', 'lr'),
+        }
+        known = [f'{name} {value}' for name, value in recipe.items() if value]
+        return ', '.join([f'detection, {family}', *known])
     if key.startswith('reid/'):
         return 're-identification (%) by tools/test.py'
     return hook_protocol(config) if key.startswith('accuracy/') else None

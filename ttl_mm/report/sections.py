@@ -36,7 +36,7 @@ GAUGES = [
     (
         'gauge/class_divergence',
         'class divergence',
-        'Distance between class centres at equal spread within classes. Low: under-clustering.',
+        'Distance between class centers at equal spread within classes. Low: under-clustering.',
     ),
     (
         'gauge/pr_omega_a',
@@ -55,7 +55,7 @@ def summary_section(runs: Sequence[Run]) -> Section:
     """Table of all runs, and what went wrong in them."""
     keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
     header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
-    header += [f'{ACCURACIES[key]}, untrained → last (best)' for key in keys]
+    header += [f'{ACCURACIES[key]}: untrained → last (best, at epoch)' for key in keys]
     rows = [
         [
             run.name,
@@ -74,10 +74,10 @@ def summary_section(runs: Sequence[Run]) -> Section:
 
 
 def accuracy_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
-    """Per protocol: accuracy against everything that it costs, and the way to a target."""
+    """For each kind of accuracy: curves against everything that it costs, and what a target took."""
     keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
     if not keys:
-        text = 'No accuracy was logged. A probe needs labels; the other sections do not.'
+        text = 'No accuracy was logged: probes need labels. The other sections do not.'
         return [Section('Learning efficiency', text)]
     return [_accuracy_section(runs, key, target) for key in keys]
 
@@ -177,8 +177,13 @@ def _spent(run: Run, iteration: float, of: int | None = None) -> list[str]:
 
 
 def _progress(run: Run, key: str) -> str:
-    """Accuracy before training where it was measured, at the end, and the best on the way."""
+    """Accuracy before training where it was measured, at the end, and the best of all with when."""
     iterations, values = run.series(key)
-    trained = values[iterations > 0]
+    if not len(values):
+        return '–'
     before = ''.join(f'{value:.1f} → ' for value in values[iterations == 0][:1])
-    return before + (f'{trained[-1]:.1f} ({trained.max():.1f})' if len(trained) else '–')
+    last = f'{values[-1]:.1f}' if iterations[-1] > 0 else '–'
+    at = iterations[values.argmax()]
+    epoch = run.epochs(at)
+    when = f'iteration {at:.0f}' if epoch is None else f'{epoch:.4g}'
+    return f'{before}{last} ({values.max():.1f}, {when})'
