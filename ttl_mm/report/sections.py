@@ -74,7 +74,7 @@ def summary_section(runs: Sequence[Run]) -> Section:
 
 
 def accuracy_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
-    """For each kind of accuracy: curves against everything that it costs, and what a target took."""
+    """For each kind of accuracy: curves against what it cost, and what a target took."""
     keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
     if not keys:
         text = 'No accuracy was logged: probes need labels. The other sections do not.'
