@@ -1,6 +1,6 @@
 """What ruff does not know: no junk files, no config that assigns one name twice.
 
-Run by ``make lint`` and by pre-commit: ``python -m tools.house_rules``.
+Run by ``make lint`` and by pre-commit: ``python3 tools/house_rules.py``, on the standard library.
 """
 
 import ast
