@@ -45,7 +45,7 @@ def test_a_config_names_the_datasets(tmp_path):
     ('make', 'message'),
     [
         (lambda root: root.mkdir(), 'no images below'),
-        (lambda root: None, 'is no folder'),
+        (lambda root: None, 'is not a folder'),
         (lambda root: make_folder(root, classes=['ant']), 'single class'),
         (lambda root: make_folder(root, count=1), 'class ant has 1 image'),
         (

@@ -1,7 +1,8 @@
 import numpy as np
 import torch
 
-from ttl_mm.report.neighbors import draw_neighbors, nearest_neighbors
+from ttl_mm.datasets.picture_grid import FRAME
+from ttl_mm.report.neighbors import RIGHT, WRONG, draw_neighbors, nearest_neighbors
 
 
 def test_neighbors_equal_a_naive_search():
@@ -16,9 +17,12 @@ def test_neighbors_equal_a_naive_search():
         np.testing.assert_allclose(similarity[q], cosine[order], atol=1e-12)
 
 
-def test_a_wrong_neighbor_is_marked():
+def test_frames_tell_right_from_wrong_neighbors():
+    """Seen by their colors: the frame of a right neighbor, then that of a wrong one."""
     images = {'train': np.zeros((2, 4, 4, 3), np.uint8), 'test': np.zeros((1, 4, 4, 3), np.uint8)}
     nearest, hits = torch.tensor([[0, 1]]), torch.tensor([[True, False]])
-    figure = draw_neighbors(images, nearest, hits, torch.ones(1, 2), torch.tensor([0]))
-    titles = [ax.get_title() for ax in figure.axes]
-    assert titles == ['query', '1.00', '1.00 ✗']
+    picture = draw_neighbors(images, nearest, hits, torch.ones(1, 2), torch.tensor([0]))
+    middle = picture[picture.shape[0] // 2]  # a line of pixels through all images
+    right, wrong = (np.flatnonzero((middle == color).all(axis=1)) for color in (RIGHT, WRONG))
+    assert len(right) == len(wrong) == 2 * FRAME
+    assert right.max() < wrong.min()

@@ -56,7 +56,7 @@ def _scan(root: Path, names: Path, extensions: frozenset[str]) -> None:
     first = next(found, None)
     if first is None:
         raise UserError(
-            f'no images in the {len(folders)} folders below {root}: expected files with one of the '
+            f'no images below {root} ({len(folders)} folders): expected files with one of the '
             f'endings {" ".join(sorted(extensions))}.'
         )
     stamp = names.with_suffix('.json')

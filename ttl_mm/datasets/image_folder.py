@@ -90,7 +90,7 @@ def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     for i, name in enumerate(names):
         folder, slash, _ = name.partition('/')
         if not slash:
-            raise UserError(f'{name} is in no sub-folder, so it has no class: move it into one.')
+            raise UserError(f'{name} lies in no sub-folder, so it has no class: move it into one.')
         labels[i] = numbers.setdefault(folder, len(numbers))
     order = sorted(numbers)
     renumber = np.empty(len(order), np.int32)

@@ -5,8 +5,6 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmengine.runner import set_random_seed
@@ -16,13 +14,14 @@ from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.sealed import newest_valid
 from ttl_mm.config import read_config
+from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.probe import NAMES, Probe, probe_of
 from ttl_mm.registry import MODELS
-from ttl_mm.report.figures import STYLE
 from ttl_mm.report.page import Picture, Section, Table
 
-RIGHT, WRONG = '#1a7f37', '#c2410c'
+RIGHT, WRONG = (26, 127, 55), (194, 65, 12)
+HEIGHT = 72  # pixels of an image
 
 
 def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
@@ -52,7 +51,7 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
     hardest = hits.float().mean(dim=1).argsort(stable=True)[: queries // 2]
     spread = torch.linspace(0, len(test) - 1, queries - len(hardest)).long()
     chosen = torch.cat([spread, hardest])
-    figure = draw_neighbors(images, nearest[chosen], hits[chosen], similarity[chosen], chosen)
+    picture = draw_neighbors(images, nearest[chosen], hits[chosen], similarity[chosen], chosen)
     return Section(
         title='Before and after',
         text=[
@@ -65,12 +64,11 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
         pictures=[
             Picture(
                 'neighbors',
-                figure,
+                picture,
                 'Test images (left) and their nearest training images by cosine similarity. The '
                 'upper half is spread over the test set, the lower half are the hardest. Green: '
                 'same class; orange, marked with a cross: another class.',
                 wide=True,
-                raster=True,
             )
         ],
     )
@@ -85,26 +83,16 @@ def nearest_neighbors(train: Tensor, test: Tensor, shown: int) -> tuple[Tensor, 
 
 def draw_neighbors(
     images: dict[str, np.ndarray], nearest: Tensor, hits: Tensor, similarity: Tensor, rows: Tensor
-) -> Figure:
-    """A grid: one row per query, its image and then its neighbors."""
-    count, shown = nearest.shape
-    with rc_context(STYLE):
-        figure = Figure(figsize=(0.8 * (shown + 1), 0.95 * count), layout='constrained')
-        axes = figure.subplots(count, shown + 1, squeeze=False)
-    for ax in axes.flat:
-        ax.set(xticks=[], yticks=[])
-        ax.grid(False)
-    for i in range(count):
-        axes[i, 0].imshow(images['test'][rows[i]])
-        axes[i, 0].set_title('query', fontsize=7)
-        for j in range(shown):
-            ax, right = axes[i, j + 1], bool(hits[i, j])
-            ax.imshow(images['train'][nearest[i, j]])
-            color = RIGHT if right else WRONG
-            ax.set_title(f'{similarity[i, j]:.2f}{"" if right else " ✗"}', fontsize=7, color=color)
-            for spine in ax.spines.values():
-                spine.set(visible=True, color=color, linewidth=2)
-    return figure
+) -> np.ndarray:
+    """A picture, RGB: one row per query, its image and then its neighbors."""
+    grid = []
+    for query, neighbors, same, cosines in zip(rows, nearest, hits, similarity):
+        row = [Tile(fit(images['test'][query], HEIGHT), 'query')]
+        for neighbor, right, cosine in zip(neighbors, same.tolist(), cosines.tolist()):
+            caption, color = (f'{cosine:.2f}', RIGHT) if right else (f'{cosine:.2f} x', WRONG)
+            row.append(Tile(fit(images['train'][neighbor], HEIGHT), caption, color))
+        grid.append(row)
+    return picture_grid(grid)
 
 
 def _probe_and_model(work_dir: Path) -> tuple[Probe, nn.Module]:

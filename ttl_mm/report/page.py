@@ -10,7 +10,9 @@ from io import BytesIO
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image
 
 PNG_DPI = 150
 
@@ -21,16 +23,15 @@ class Picture:
 
     Args:
         name: Stem of the PNG file, unique in the page.
-        figure: A matplotlib figure, embedded as SVG; with ``raster`` as PNG (photographs).
+        figure: A matplotlib figure, embedded as SVG, or an RGB array, embedded as PNG.
         caption: What is seen; plain text.
         wide: Take the whole width of the page.
     """
 
     name: str
-    figure: Figure
+    figure: Figure | np.ndarray
     caption: str
     wide: bool = False
-    raster: bool = False
 
 
 @dataclass
@@ -67,7 +68,7 @@ def write_page(
     out_dir = Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
     for picture in (picture for section in sections for picture in section.pictures):
-        picture.figure.savefig(out_dir / f'{picture.name}.png', dpi=PNG_DPI)
+        _save_png(picture.figure, out_dir / f'{picture.name}.png')
     template = files('ttl_mm.report').joinpath('data/report.html').read_text('utf-8')
     parts = {
         'title': escape(title),
@@ -119,10 +120,11 @@ def _table(table: Table) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    kind = 'image/png' if picture.raster else 'image/svg+xml'
+    raster = isinstance(picture.figure, np.ndarray)
+    kind = 'image/png' if raster else 'image/svg+xml'
     image = BytesIO()
-    if picture.raster:
-        picture.figure.savefig(image, format='png', dpi=PNG_DPI)
+    if raster:
+        _save_png(picture.figure, image)
     else:
         with matplotlib.rc_context({'svg.hashsalt': picture.name}):  # equal input, equal file
             picture.figure.savefig(image, format='svg', metadata={'Date': None})
@@ -133,6 +135,13 @@ def _picture(picture: Picture) -> str:
         f'<img src="data:{kind};base64,{data}" alt="{caption}">'
         f'<figcaption>{caption}</figcaption></figure>'
     )
+
+
+def _save_png(figure: Figure | np.ndarray, file: Path | BytesIO) -> None:
+    if isinstance(figure, np.ndarray):
+        Image.fromarray(figure).save(file, format='png')
+    else:
+        figure.savefig(file, format='png', dpi=PNG_DPI)
 
 
 def _anchor(title: str) -> str:

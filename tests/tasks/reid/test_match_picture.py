@@ -1,10 +1,8 @@
 import cv2
 import numpy as np
 
+from ttl_mm.datasets.picture_grid import CAPTION, FRAME, GAP
 from ttl_mm.tasks.reid.match_picture import (
-    CAPTION,
-    FRAME,
-    GAP,
     HEIGHT,
     QUERY,
     RIGHT,
@@ -28,16 +26,13 @@ def test_best_matches_leave_junk_out_and_know_right_from_wrong():
 
 
 def test_frames_mark_the_query_right_and_wrong(tmp_path):
-    for name, grey in (('query', 10), ('first', 100), ('second', 200)):
-        cv2.imwrite(str(tmp_path / f'{name}.png'), np.full((20, 10, 3), grey, np.uint8))
+    for name, gray in (('query', 10), ('first', 100), ('second', 200)):
+        cv2.imwrite(str(tmp_path / f'{name}.png'), np.full((20, 10, 3), gray, np.uint8))
     ranking = Ranking(0, np.array([1, 0]), np.array([0.9, 0.8]), np.array([False, True]))
     gallery = [tmp_path / 'first.png', tmp_path / 'second.png']
     picture = draw_matches([ranking], lambda q: tmp_path / 'query.png', lambda g: gallery[g])
-    assert picture.size == (
-        GAP + 3 * (WIDTH + 2 * FRAME + GAP),
-        GAP + HEIGHT + 2 * FRAME + CAPTION + GAP,
-    )
     corners = [GAP + column * (WIDTH + 2 * FRAME + GAP) for column in range(3)]
-    assert [picture.getpixel((x, GAP)) for x in corners] == [QUERY, WRONG, RIGHT]
-    inside = [picture.getpixel((x + WIDTH // 2, GAP + HEIGHT // 2))[0] for x in corners]
+    top = GAP + CAPTION
+    assert [picture.getpixel((x, top)) for x in corners] == [QUERY, WRONG, RIGHT]
+    inside = [picture.getpixel((x + WIDTH // 2, top + HEIGHT // 2))[0] for x in corners]
     assert inside == [10, 200, 100]

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import cv2
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from ttl_mm.datasets.decode import decode_image
+from ttl_mm.datasets.picture_grid import Tile, picture_grid
 from ttl_mm.evaluation.retrieval import JUNK, find_relevance, score_rows
 
 HEIGHT, WIDTH = 160, 80  # of an image
-FRAME, GAP, CAPTION = 4, 6, 14
 RIGHT, WRONG, QUERY = (0, 140, 60), (200, 40, 30), (60, 60, 60)
 
 
@@ -49,25 +50,16 @@ def draw_matches(
 
     A right match has a green frame and the word ``right``, a wrong one a red frame and ``wrong``.
     """
-    columns = 1 + max(len(ranking.gallery) for ranking in rankings)
-    cell_width, cell_height = WIDTH + 2 * FRAME + GAP, HEIGHT + 2 * FRAME + CAPTION + GAP
-    size = GAP + columns * cell_width, GAP + len(rankings) * cell_height
-    picture = Image.new('RGB', size, 'white')
-    for row, ranking in enumerate(rankings):
-        cells = [(query_path(ranking.query), QUERY, f'query {ranking.query}')]
+    rows = []
+    for ranking in rankings:
+        row = [_tile(query_path(ranking.query), f'query {ranking.query}', QUERY)]
         for place, (g, right) in enumerate(zip(ranking.gallery, ranking.right), 1):
-            word = 'right' if right else 'wrong'
-            cells.append((gallery_path(int(g)), RIGHT if right else WRONG, f'{place} {word}'))
-        for column, cell in enumerate(cells):
-            corner = GAP + column * cell_width, GAP + row * cell_height
-            _draw_cell(picture, corner, *cell)
-    return picture
+            word, color = ('right', RIGHT) if right else ('wrong', WRONG)
+            row.append(_tile(gallery_path(int(g)), f'{place} {word}', color))
+        rows.append(row)
+    return Image.fromarray(picture_grid(rows))
 
 
-def _draw_cell(picture: Image.Image, corner: tuple[int, int], path: str, color, text: str) -> None:
-    x, y = corner
-    draw = ImageDraw.Draw(picture)
-    draw.rectangle((x, y, x + WIDTH + 2 * FRAME - 1, y + HEIGHT + 2 * FRAME - 1), fill=color)
-    image = Image.fromarray(np.ascontiguousarray(decode_image(path)[:, :, ::-1]))
-    picture.paste(image.resize((WIDTH, HEIGHT), Image.BICUBIC), (x + FRAME, y + FRAME))
-    draw.text((x, y + HEIGHT + 2 * FRAME), text, fill=color)
+def _tile(path: str, caption: str, color: tuple[int, int, int]) -> Tile:
+    rgb = decode_image(path)[:, :, ::-1]
+    return Tile(cv2.resize(rgb, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA), caption, color)
