@@ -1,6 +1,8 @@
-"""The loss against a loop over rows, and against values of the authors' released head."""
+"""Definition and fast path against a loop over rows and against the authors' released head."""
 
+import doctest
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +10,15 @@ import pytest
 import torch
 
 from ttl_mm.errors import UserError
-from ttl_mm.models import deputy_ranks, truncated_triplet_loss
+from ttl_mm.models import deputy_ranks, head, losses, truncated_triplet_loss
+from ttl_mm.models.losses import plain_truncated_triplet_loss
 
 GOLDEN = json.loads((Path(__file__).parent / 'released_head.json').read_text())
 RANKS = [(1, 1), (5, 5), (12, 12), (2, 11), (2, 10), 'semi-hard', 'all']
+OPTIONS = [{}, {'margin': -1.2}, {'gamma': 1.0}, {'deputy_ceiling': 0.1}]
 
 
-def loop_loss(query, key, ranks, gamma=2.0, margin=-100.0, ceiling=None):
+def loop_loss(query, key, ranks, gamma=2.0, margin=-100.0, deputy_ceiling=None):
     """Row by row, with vectors and sorted lists alone."""
     losses = []
     for i, q in enumerate(query):
@@ -28,8 +32,8 @@ def loop_loss(query, key, ranks, gamma=2.0, margin=-100.0, ceiling=None):
             lo, hi = (1, len(distances)) if ranks == 'all' else ranks
             chosen = distances[lo - 1 : hi]
             deputy = sum(chosen) / len(chosen)
-        if ceiling is not None and deputy > ceiling:
-            deputy = torch.tensor(ceiling)
+        if deputy_ceiling is not None and deputy > deputy_ceiling:
+            deputy = torch.tensor(deputy_ceiling)
         value = gamma * positive - deputy
         losses.append(value if value > margin else torch.zeros_like(value) + margin)
     return torch.stack(losses)
@@ -42,19 +46,48 @@ def embeddings(n=24, d=16, dtype=torch.float64, seed=0):
     return query.requires_grad_(), key
 
 
+@pytest.mark.parametrize('loss', [truncated_triplet_loss, plain_truncated_triplet_loss])
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-@pytest.mark.parametrize('ranks', RANKS)
-@pytest.mark.parametrize('options', [{}, {'margin': -1.2}, {'gamma': 1.0}, {'ceiling': 0.1}])
-def test_value_and_gradient_equal_a_loop(dtype, ranks, options):
-    query, key = embeddings(dtype=dtype)
-    expected = loop_loss(query, key, ranks, **options)
-    (expected_grad,) = torch.autograd.grad(expected.mean(), query)
-    options = {'deputy_ceiling' if k == 'ceiling' else k: v for k, v in options.items()}
-    found = truncated_triplet_loss(query, key, ranks, reduction='none', **options)
-    (found_grad,) = torch.autograd.grad(found.mean(), query)
+def test_value_and_gradient_equal_a_loop(dtype, loss):
     tolerance = {'rtol': 1e-5, 'atol': 1e-6} if dtype == torch.float32 else {}
-    torch.testing.assert_close(found, expected, **tolerance)
-    torch.testing.assert_close(found_grad, expected_grad, **tolerance)
+    for ranks, options in product(RANKS, OPTIONS):
+        query, key = embeddings(dtype=dtype)
+        expected = loop_loss(query, key, ranks, **options)
+        (expected_grad,) = torch.autograd.grad(expected.mean(), query)
+        found = loss(query, key, ranks, reduction='none', **options)
+        (found_grad,) = torch.autograd.grad(found.mean(), query)
+        torch.testing.assert_close(found, expected, **tolerance)
+        torch.testing.assert_close(found_grad, expected_grad, **tolerance)
+
+
+def test_the_fast_path_equals_the_definition_on_gathered_keys():
+    """Rows of one of three processes, against the keys of all of them."""
+    for ranks, options, offset in product([*RANKS, (30, 99)], OPTIONS, (0, 8, 16)):
+        query, key = embeddings()
+        rows = query.detach()[offset : offset + 8].requires_grad_()
+        arguments = dict(ranks=ranks, offset=offset, reduction='none', **options)
+        found = truncated_triplet_loss(rows, key, **arguments)
+        expected = plain_truncated_triplet_loss(rows, key, **arguments)
+        torch.testing.assert_close(found, expected)
+        found_grad, expected_grad = (
+            torch.autograd.grad(loss.sum(), rows)[0] for loss in (found, expected)
+        )
+        torch.testing.assert_close(found_grad, expected_grad)
+
+
+def test_the_fast_path_equals_the_definition_where_keys_are_nan():
+    for ranks, options, bad in product([*RANKS, (23, 23), (2, 23)], OPTIONS, ([7], range(24))):
+        query, key = embeddings()
+        key[bad, 3] = torch.nan
+        found = truncated_triplet_loss(query, key, ranks, reduction='none', **options)
+        expected = plain_truncated_triplet_loss(query, key, ranks, reduction='none', **options)
+        torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_examples_of_the_docstrings():
+    for module in (losses, head):
+        failed, tried = doctest.testmod(module)
+        assert (failed, tried > 0) == (0, True)
 
 
 @pytest.mark.parametrize('case', GOLDEN['cases'], ids=lambda case: f'n{case["n"]}-{case["seed"]}')
@@ -96,14 +129,15 @@ def test_ranks_beyond_the_negatives_are_clamped():
     assert deputy_ranks(0) == (1, 1)
 
 
-@pytest.mark.parametrize('ranks', RANKS)
-def test_gradient_is_orthogonal_and_the_target_gets_none(ranks):
-    query, key = embeddings()
-    key.requires_grad_()
-    truncated_triplet_loss(query, key, ranks).backward()
-    assert key.grad is None
-    assert query.grad.norm() > 0.01
-    torch.testing.assert_close((query * query.grad).sum(1), torch.zeros(24, dtype=torch.float64))
+def test_gradient_is_orthogonal_and_the_target_gets_none():
+    for ranks in RANKS:
+        query, key = embeddings()
+        key.requires_grad_()
+        truncated_triplet_loss(query, key, ranks).backward()
+        assert key.grad is None
+        assert query.grad.norm() > 0.01
+        radial = (query * query.grad).sum(1)
+        torch.testing.assert_close(radial, torch.zeros(24, dtype=torch.float64))
 
 
 def test_gradient_identity():
@@ -120,15 +154,14 @@ def test_gradient_identity():
         torch.testing.assert_close(query.grad[i], expected.detach())
 
 
-@pytest.mark.parametrize('options', [{}, {'margin': -1.2}, {'deputy_ceiling': 0.1}])
-@pytest.mark.parametrize('ranks', RANKS)
-def test_gradient_equals_finite_differences(ranks, options):
+def test_gradient_equals_finite_differences():
     query, key = embeddings(14, 5)
+    for ranks, options in product(RANKS, OPTIONS):
 
-    def rows(x):
-        return truncated_triplet_loss(x, key, ranks, reduction='none', offset=2, **options)
+        def rows(x, ranks=ranks, options=options):
+            return truncated_triplet_loss(x, key, ranks, reduction='none', offset=2, **options)
 
-    assert torch.autograd.gradcheck(rows, query.detach()[2:12].requires_grad_())
+        assert torch.autograd.gradcheck(rows, query.detach()[2:12].requires_grad_())
 
 
 def test_second_derivatives_are_refused():
@@ -169,21 +202,20 @@ def test_no_clipping_at_the_default_margin():
     assert truncated_triplet_loss(x, -x, (1, 1)).item() == pytest.approx(3)
 
 
-@pytest.mark.parametrize('ranks', RANKS)
-def test_collapse_is_minus_one(ranks):
+def test_collapse_is_minus_one():
     same = torch.ones(16, 8)
-    assert truncated_triplet_loss(same, same, ranks).item() == pytest.approx(-1)
+    for ranks in RANKS:
+        assert truncated_triplet_loss(same, same, ranks).item() == pytest.approx(-1)
 
 
-@pytest.mark.parametrize('images', [2, 10, 11])
-@pytest.mark.parametrize('ranks', RANKS)
-def test_small_batches_clamp_the_window(images, ranks):
-    query, key = embeddings(images)
-    lo, hi = ranks if isinstance(ranks, tuple) else (1, images)
-    hi = min(hi, images - 1)
-    window = (min(lo, hi), hi) if isinstance(ranks, tuple) else ranks
-    expected = loop_loss(query, key, window)
-    torch.testing.assert_close(truncated_triplet_loss(query, key, ranks), expected.mean())
+def test_small_batches_clamp_the_window():
+    for images, ranks in product([2, 10, 11], RANKS):
+        query, key = embeddings(images)
+        lo, hi = ranks if isinstance(ranks, tuple) else (1, images)
+        hi = min(hi, images - 1)
+        window = (min(lo, hi), hi) if isinstance(ranks, tuple) else ranks
+        expected = loop_loss(query, key, window)
+        torch.testing.assert_close(truncated_triplet_loss(query, key, ranks), expected.mean())
 
 
 def test_one_image_has_no_loss_but_a_graph():
@@ -194,13 +226,13 @@ def test_one_image_has_no_loss_but_a_graph():
     assert not query.grad.any()
 
 
-@pytest.mark.parametrize('ranks', RANKS)
-def test_duplicates_share_their_loss(ranks):
+def test_duplicates_share_their_loss():
     query, key = embeddings(12)
     query, key = torch.cat([query.detach()] * 2).requires_grad_(), torch.cat([key] * 2)
-    loss = truncated_triplet_loss(query, key, ranks, reduction='none')
-    torch.testing.assert_close(loss, loop_loss(query, key, ranks))
-    torch.testing.assert_close(loss[:12], loss[12:])
+    for ranks in RANKS:
+        loss = truncated_triplet_loss(query, key, ranks, reduction='none')
+        torch.testing.assert_close(loss, loop_loss(query, key, ranks))
+        torch.testing.assert_close(loss[:12], loss[12:])
 
 
 def test_zero_vectors_are_orthogonal_to_everything():
@@ -216,29 +248,30 @@ def test_zero_vectors_are_orthogonal_to_everything():
     assert loss[5].item() == pytest.approx(nearest[torch.arange(24) != 5].max().item())
 
 
-@pytest.mark.parametrize('bad', [torch.nan, -torch.nan, torch.inf])
-@pytest.mark.parametrize('ranks', [(1, 1), (5, 5), (2, 10), 'semi-hard'])
-def test_nan_negative_is_passed_over(ranks, bad):
+def test_nan_negative_is_passed_over():
     """It is nobody's negative and spoils nobody's gradient; as a positive it shows."""
-    query, key = embeddings()
     others = torch.arange(24) != 7
-    expected = loop_loss(query[others], key[others], ranks)
-    (expected_grad,) = torch.autograd.grad(expected.sum(), query)
-    key[7, 3] = bad
-    loss = truncated_triplet_loss(query, key, ranks, reduction='none')
-    (grad,) = torch.autograd.grad(loss.sum(), query)
-    assert loss[7].isnan()
-    torch.testing.assert_close(loss[others], expected)
-    torch.testing.assert_close(grad[others], expected_grad[others])
+    for ranks, bad in product(
+        [(1, 1), (5, 5), (2, 10), 'semi-hard'], [torch.nan, -torch.nan, torch.inf]
+    ):
+        query, key = embeddings()
+        expected = loop_loss(query[others], key[others], ranks)
+        (expected_grad,) = torch.autograd.grad(expected.sum(), query)
+        key[7, 3] = bad
+        loss = truncated_triplet_loss(query, key, ranks, reduction='none')
+        (grad,) = torch.autograd.grad(loss.sum(), query)
+        assert loss[7].isnan()
+        torch.testing.assert_close(loss[others], expected)
+        torch.testing.assert_close(grad[others], expected_grad[others])
 
 
-@pytest.mark.parametrize('ranks', [(23, 23), (2, 23), 'all'])
-def test_nan_shows_in_a_window_that_reaches_it(ranks):
+def test_nan_shows_in_a_window_that_reaches_it():
     """With 22 negatives left, neither NaN nor the positive passes for the 23rd."""
-    query, key = embeddings()
-    key[7, 3] = torch.nan
-    loss = truncated_triplet_loss(query, key, ranks, reduction='none')
-    assert loss[torch.arange(24) != 7].isnan().all()
+    for ranks in [(23, 23), (2, 23), 'all']:
+        query, key = embeddings()
+        key[7, 3] = torch.nan
+        loss = truncated_triplet_loss(query, key, ranks, reduction='none')
+        assert loss[torch.arange(24) != 7].isnan().all()
 
 
 def test_offset_finds_the_positives_among_gathered_keys():
