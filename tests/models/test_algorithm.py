@@ -203,8 +203,54 @@ def test_invalid_settings_are_refused_at_build(options, found):
 
 
 def test_one_view_is_refused():
-    with pytest.raises(UserError, match='1 views'):
+    with pytest.raises(UserError, match='1 view of'):
         build().loss(views(8))
+
+
+def test_a_second_training_pass_without_an_update_is_refused():
+    model = build()
+    inputs = views(8, 8)
+    model.loss(list(inputs))
+    with pytest.raises(UserError, match=r'TargetUpdateHook.*\n.*model\.update_target'):
+        model.loss(list(inputs))
+    model.update_target(0.99)
+    model.loss(list(inputs))
+    model.set_progress(seed=0, iteration=2)  # accumulation: a pass without an optimizer step
+    model.loss(list(inputs))
+
+
+def test_passes_that_do_not_train_need_no_update():
+    model = build()
+    with torch.no_grad():
+        for _ in range(2):
+            model.loss(views(8, 8))
+    model.eval()
+    for _ in range(2):
+        model.loss(views(8, 8))
+    model.train().loss(views(8, 8))
+    model.eval().loss(views(8, 8))
+    with pytest.raises(UserError, match='never move'):
+        model.train().loss(views(8, 8))
+
+
+class Untupled(nn.Module):
+    """A module of one's own, which returns a tensor."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)[0]
+
+
+def test_own_modules_may_return_tensors():
+    model, inputs = build(), views(16, 16, 8, 8)
+    own = deepcopy(model)
+    for name in ('backbone', 'neck', 'target_backbone', 'target_neck'):
+        setattr(own, name, Untupled(getattr(own, name)))
+    expected = model.loss(list(inputs))['loss']
+    torch.testing.assert_close(own.loss(list(inputs))['loss'], expected)
 
 
 def test_features_are_those_of_the_online_backbone():

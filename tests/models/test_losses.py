@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ttl_mm.errors import UserError
-from ttl_mm.models import deputy_ranks, head, losses, truncated_triplet_loss
+from ttl_mm.models import algorithm, deputy_ranks, head, losses, truncated_triplet_loss
 from ttl_mm.models.losses import plain_truncated_triplet_loss
 
 GOLDEN = json.loads((Path(__file__).parent / 'released_head.json').read_text())
@@ -85,7 +85,7 @@ def test_the_fast_path_equals_the_definition_where_keys_are_nan():
 
 
 def test_examples_of_the_docstrings():
-    for module in (losses, head):
+    for module in (losses, head, algorithm):
         failed, tried = doctest.testmod(module)
         assert (failed, tried > 0) == (0, True)
 

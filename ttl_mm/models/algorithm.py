@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from mmpretrain.models.selfsup import BaseSelfSupervisor
-from torch import Tensor
+from torch import Tensor, nn
 
 from ttl_mm.compat.torch_private import foreach_lerp_
 from ttl_mm.errors import UserError
@@ -16,10 +16,18 @@ from ttl_mm.registry import MODELS
 
 SizeRange = tuple[int, int]
 NUM_TARGETS = 2  # the large crops; each is predicted from every other view
+ADD_THE_HOOK = (
+    'Add to the config, with the epochs of the whole schedule:\n'
+    "default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))"
+)
 
 
 def draw_sizes(seed: int, iteration: int, ranges: list[SizeRange]) -> list[int]:
-    """One size from each inclusive range, the same in every process and after a resume."""
+    """One size from each inclusive range, the same in every process and after a resume.
+
+    >>> draw_sizes(seed=0, iteration=7, ranges=[(96, 224), (128, 224)])
+    [198, 131]
+    """
     rng = np.random.default_rng((seed, iteration))
     return [int(rng.integers(low, high, endpoint=True)) for low, high in ranges]
 
@@ -41,11 +49,19 @@ class TTLAlgorithm(BaseSelfSupervisor):
         L = Σ_{t in {0, 1}} mean_{s != t} head(online view s, target view t)
 
     which is the sum of both directions for two views. The target network never gets a gradient;
-    :class:`ttl_mm.engine.TargetUpdateHook` moves it after every optimizer step.
+    :class:`ttl_mm.engine.TargetUpdateHook` moves it after every optimizer step. A loop of your own
+    does what the hook does::
+
+        for iteration, views in enumerate(batches):
+            model.set_progress(seed, iteration)
+            loss = model.loss(views)['loss']
+            ...  # backward pass and optimizer step
+            model.update_target(momentum=0.99)
 
     Args:
-        backbone: config of the backbone.
-        neck: config of the projector.
+        backbone: config of the backbone, or a module that maps images (N, C, H, W) to feature
+            maps: a tuple of them, as in mmpretrain, or a tensor.
+        neck: config of the projector, or a module that maps the tuple to projections (N, D).
         head: config of the head, see :class:`TruncatedTripletHead`.
         target_momentum: share m of its own weights that the target keeps in an update, at the
             first iteration; :class:`ttl_mm.engine.TargetUpdateHook` raises it to 1.
@@ -98,9 +114,10 @@ class TTLAlgorithm(BaseSelfSupervisor):
         self.target_neck = deepcopy(self.neck).requires_grad_(False)
         self.seed = 0
         self.iteration = 0
+        self._passed = False  # whether the last training pass still waits for the target's update
 
     def init_weights(self) -> None:
-        """Initialise the online network and start the target from it."""
+        """Initialize the online network and start the target from it."""
         super().init_weights()
         self.sync_target()
 
@@ -108,6 +125,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         """Tell the model where the run is; the sizes of this iteration follow from it."""
         self.seed = seed
         self.iteration = iteration
+        self._passed = False
 
     def parameter_pairs(self) -> tuple[list[Tensor], list[Tensor]]:
         """Parameters of the target network and, in the same order, of the online network."""
@@ -119,6 +137,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
     def update_target(self, momentum: float) -> None:
         """θ_target <- m·θ_target + (1 - m)·θ_online, parameters only."""
         foreach_lerp_(*self.parameter_pairs(), 1 - momentum)
+        self._passed = False
 
     @torch.no_grad()
     def sync_target(self) -> None:
@@ -127,9 +146,22 @@ class TTLAlgorithm(BaseSelfSupervisor):
         self.target_neck.load_state_dict(self.neck.state_dict())
 
     def loss(self, inputs: list[Tensor], data_samples: list | None = None) -> dict[str, Tensor]:
-        """The loss of a batch of views, each (N, C, H, W); the first two are the large ones."""
+        """The loss of a batch of views, each (N, C, H, W); the first two are the large ones.
+
+        Raises:
+            UserError: There is one view only; or this is the second training pass in a row without
+                :meth:`set_progress` or :meth:`update_target`, so that the target would stand still.
+        """
         if len(inputs) < NUM_TARGETS:
-            raise UserError(f'{len(inputs)} views of an image: the loss needs at least two.')
+            raise UserError(f'{len(inputs)} view of an image: the loss needs at least two.')
+        trains = self.training and torch.is_grad_enabled()
+        if trains and self._passed:
+            raise UserError(
+                'the target network was not updated since the last training pass, so it would '
+                f'never move. {ADD_THE_HOOK}\nIn a loop of your own call '
+                'model.set_progress(seed, iteration) before every pass and '
+                'model.update_target(momentum) after every optimizer step.'
+            )
         if self.channels_last:  # in place, so that the other layout does not stay in memory
             inputs[:] = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
         sizes = self.view_sizes()
@@ -143,6 +175,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         for t, target in enumerate(targets):
             sources = [p for s, p in enumerate(predictions) if s != t]
             total = total + sum(self.head.compare(p, target) for p in sources) / len(sources)
+        self._passed = self._passed or trains
         return {'loss': total}
 
     def view_sizes(self) -> dict[str, list[int | None]]:
@@ -161,15 +194,22 @@ class TTLAlgorithm(BaseSelfSupervisor):
         Large views pass one by one, so that each has its own batch statistics; small crops of one
         size pass together.
         """
-        projections = [self.neck(self.backbone(view))[0] for view in views[:NUM_TARGETS]]
+        projections = [_project(self.backbone, self.neck, view) for view in views[:NUM_TARGETS]]
         for _, same_size in groupby(views[NUM_TARGETS:], key=lambda view: view.shape):
             crops = list(same_size)
-            projections += self.neck(self.backbone(torch.cat(crops)))[0].chunk(len(crops))
+            projections += _project(self.backbone, self.neck, torch.cat(crops)).chunk(len(crops))
         return projections
 
     def project_target(self, view: Tensor) -> Tensor:
         """Target projection (N, D) of one view."""
-        return self.target_neck(self.target_backbone(view))[0]
+        return _project(self.target_backbone, self.target_neck, view)
+
+
+def _project(backbone: nn.Module, neck: nn.Module, images: Tensor) -> Tensor:
+    """Projections (N, D) of images (N, C, H, W); modules may return a tensor or a tuple of it."""
+    maps = backbone(images)
+    projections = neck((maps,) if isinstance(maps, Tensor) else maps)
+    return projections if isinstance(projections, Tensor) else projections[0]
 
 
 def _refuse_old_options(

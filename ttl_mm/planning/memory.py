@@ -102,6 +102,8 @@ def kept_for_backward(model: nn.Module, views: list[Tensor], half: bool) -> int:
         torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
         torch.autocast('cpu', torch.bfloat16, enabled=half),
     ):
+        if hasattr(model, 'set_progress'):  # a pass of its own, not the next one of a training
+            model.set_progress(seed=0, iteration=0)
         losses = model.loss(views, None)  # holds the graph, so that no address is used twice
     del losses
     return sum(kept.values())

@@ -98,6 +98,11 @@ def test_a_rank_larger_than_the_negatives(tmp_path, images, head):
     assert 'a batch of 4 has 3' in refusal(tmp_path, images, self_supervised(head))
 
 
+def test_a_target_network_that_nothing_would_move(tmp_path, images):
+    sentence = refusal(tmp_path, images, self_supervised())
+    assert 'no hook would move the target network. Add to the config' in sentence
+
+
 def test_a_checkpoint_that_does_not_fit(tmp_path, images):
     torch.save({'state_dict': {'backbone.other.weight': torch.ones(3)}}, tmp_path / 'other.pth')
     sentence = refusal(tmp_path, images, more=f"\nload_from = '{tmp_path / 'other.pth'}'\n")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import nn
@@ -14,6 +15,7 @@ from ttl_mm.engine import TargetUpdateHook
 from ttl_mm.engine.hooks.target_update_hook import cosine_momentum
 from ttl_mm.errors import UserError
 from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
+from ttl_mm.models.algorithm import ADD_THE_HOOK
 
 LR, IMAGES, BATCH = 0.5, 24, 6
 
@@ -65,7 +67,7 @@ def build_model():
     return TTLAlgorithm(Part(12, 8), Part(8, 5), head, online_sizes=None, target_sizes=None)
 
 
-def run(folder, model, accumulation=1, epochs=1):
+def run(folder, model, accumulation=1, epochs=1, hooks=None, loop=None):
     watch = Watch()
     runner = Runner(
         model=model,
@@ -77,12 +79,12 @@ def run(folder, model, accumulation=1, epochs=1):
             collate_fn=dict(type='default_collate'),
             dataset=Images(),
         ),
-        train_cfg=dict(by_epoch=True, max_epochs=epochs),
+        train_cfg=loop or dict(by_epoch=True, max_epochs=epochs),
         optim_wrapper=dict(
             accumulative_counts=accumulation, optimizer=dict(type='SGD', lr=LR, momentum=0.9)
         ),
         default_hooks=dict(checkpoint=None, logger=None),
-        custom_hooks=[TargetUpdateHook(horizon_epochs=10), watch],
+        custom_hooks=[TargetUpdateHook(horizon_epochs=10), watch] if hooks is None else hooks,
         randomness=dict(seed=11),
         experiment_name=f'run_{id(watch)}',
         default_scope='mmpretrain',
@@ -99,11 +101,9 @@ def test_step_under_accumulation_is_one_on_the_mean_of_the_losses(tmp_path):
     watch = run(tmp_path, model, accumulation=4)
 
     views = Images().views
-    losses = [
-        alone.loss([views[0, i : i + BATCH], views[1, i : i + BATCH]])['loss']
-        for i in range(0, IMAGES, BATCH)
-    ]
-    (sum(losses) / 4).backward()
+    for i in range(0, IMAGES, BATCH):
+        alone.set_progress(seed=11, iteration=i // BATCH)
+        (alone.loss([views[0, i : i + BATCH], views[1, i : i + BATCH]])['loss'] / 4).backward()
     for (name, stepped), parameter in zip(model.named_parameters(), alone.parameters()):
         if parameter.requires_grad:
             expected = parameter.detach() - LR * parameter.grad
@@ -139,6 +139,43 @@ def test_target_starts_in_step_with_weights_that_came_late(tmp_path):
     assert (watch.targets[0] == 3).all()
 
 
+def test_without_the_hook_mmengines_runner_stops_at_the_second_iteration(tmp_path):
+    class Count(Hook):
+        passes = 0
+
+        def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            self.passes += 1
+
+    count = Count()
+    with pytest.raises(UserError, match='horizon_epochs=200') as error:
+        run(tmp_path, build_model(), hooks=[count])
+    assert 'model.update_target(momentum)' in str(error.value)  # for a loop of one's own
+    assert count.passes == 1
+
+
+def test_the_line_of_the_message_is_the_remedy(tmp_path):
+    line = ADD_THE_HOOK.splitlines()[-1]
+    hook = Config.fromstring(line, '.py').default_hooks.target_update
+    model = build_model()
+    nn.init.constant_(model.target_neck.fc.weight, 3.0)
+    watch = Watch()
+    run(tmp_path, model, hooks=[hook, watch])
+    moved = [not torch.equal(*pair) for pair in zip(watch.targets, watch.targets[1:])]
+    assert moved == [True] * 3
+
+
+def test_the_horizon_in_iterations_for_a_loop_by_iterations(tmp_path):
+    watch = Watch()
+    run(
+        tmp_path,
+        build_model(),
+        hooks=[TargetUpdateHook(horizon_iters=5), watch],
+        loop=dict(by_epoch=False, max_iters=7),
+    )
+    assert watch.momenta == [cosine_momentum(i, 5, 0.99) for i in range(7)]
+    assert watch.momenta[-1] == 1
+
+
 def fake_runner(model, iteration):
     return SimpleNamespace(model=model, iter=iteration, seed=1, train_dataloader=range(10))
 
@@ -154,9 +191,6 @@ def test_horizon_is_the_schedule_not_the_run():
     hook = TargetUpdateHook(horizon_epochs=200)
     hook.before_train(fake_runner(build_model(), iteration=0))
     assert hook.horizon == 2000
-    hook = TargetUpdateHook(horizon_iters=123)
-    hook.before_train(fake_runner(build_model(), iteration=0))
-    assert hook.horizon == 123
 
 
 def test_momentum_of_the_schedule():
@@ -176,7 +210,6 @@ def test_momentum_of_the_schedule():
         ({}, 'horizon_epochs=None'),
         ({'horizon_epochs': 0}, 'horizon_epochs=0'),
         ({'horizon_epochs': 5, 'horizon_iters': 5}, 'horizon_iters=5'),
-        ({'horizon_epochs': 5, 'end_momentum': 1.1}, r'end_momentum=1\.1'),
     ],
 )
 def test_invalid_settings_are_refused(options, found):

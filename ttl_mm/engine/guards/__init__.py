@@ -1,7 +1,7 @@
 """What watches over a run, one concern a file.
 
 Before the first step, by :class:`PreflightHook`: ``data_size``, ``accumulation``, ``negatives``,
-``memory_bank``, ``pretrained``.
+``memory_bank``, ``pretrained``, ``target_update``.
 While training: ``finite``, ``collapse``, ``bad_images``, ``preemption``, ``stall``.
 """
 

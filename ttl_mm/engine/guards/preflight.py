@@ -5,7 +5,14 @@ from mmengine.hooks import Hook
 from mmpretrain.models import BaseSelfSupervisor
 
 from ttl_mm.compat.mmengine_private import built_train_loop
-from ttl_mm.engine.guards import accumulation, data_size, memory_bank, negatives, pretrained
+from ttl_mm.engine.guards import (
+    accumulation,
+    data_size,
+    memory_bank,
+    negatives,
+    pretrained,
+    target_update,
+)
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.registry import HOOKS
 
@@ -25,3 +32,4 @@ class PreflightHook(Hook):
         negatives.check(runner)
         memory_bank.check(runner)
         pretrained.check(runner)
+        target_update.check_target_update(runner)
