@@ -1,5 +1,3 @@
-import ttl_mm.registry  # noqa: F401  isort: skip
-
 import copy
 
 import pytest
@@ -42,13 +40,25 @@ def test_equal_tensors_are_counted(state):
     assert count_equal(model, state) == (99, 100)
 
 
-@pytest.mark.parametrize(('given', 'wanted'), [(18, 50), (50, 18), (34, 18), (101, 50)])
-def test_other_depth_is_named_and_refused(given, wanted):
-    net = make(wanted)
-    before = copy.deepcopy(net.state_dict())
-    with pytest.raises(UserError, match=rf'is a ResNet-{given}, the model a ResNet-{wanted}'):
-        load_state(net, make(given).state_dict(), 'a file')
-    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+def test_other_depth_is_named_and_refused():
+    nets = {depth: make(depth) for depth in (18, 34, 50)}
+    for wanted, given in ((50, 18), (18, 50), (18, 34)):
+        net = nets[wanted]
+        before = copy.deepcopy(net.state_dict())
+        with pytest.raises(UserError, match=rf'is a ResNet-{given}, the model a ResNet-{wanted}'):
+            load_state(net, nets[given].state_dict(), 'a file')
+        assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+
+
+def test_the_comparison_is_a_line_for_the_log(state):
+    partial = {n: t for n, t in state.items() if not n.startswith('layer3.1.conv2')}
+    assert str(load_state(make(), partial, 'x.pth', min_coverage=0.9)) == (
+        '99 of the 100 tensors of the model are in x.pth; 1 missing in the file '
+        '(layer3.1.conv2.weight)'
+    )
+    assert str(load_state(make(), state, 'x.pth')) == (
+        '100 of the 100 tensors of the model are in x.pth'
+    )
 
 
 def test_missing_layer_is_named_and_refused(state):

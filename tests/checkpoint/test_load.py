@@ -1,7 +1,6 @@
 """Backbones out of every known layout, and refusals that name what is wrong."""
 
 import itertools
-from collections import OrderedDict
 
 import pytest
 import timm
@@ -11,6 +10,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.models import ResNet, ResNet_CIFAR
 
+from tests.helpers.checkpoints import below, make_resnet, other_values
 from tests.helpers.paths import ROOT
 from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import load_backbone_state
@@ -18,28 +18,9 @@ from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 
 
-def make(depth=18, **kwargs):
-    """A ResNet whose every tensor is random, running statistics included."""
-    torch.manual_seed(depth)
-    net = ResNet(depth=depth, **kwargs)
-    for name, buffer in net.named_buffers():
-        buffer.fill_(7) if 'tracked' in name else buffer.uniform_(0.5, 1.5)
-    net.eval()
-    return net
-
-
 @pytest.fixture(scope='module')
 def state():
-    return make().state_dict()
-
-
-def below(prefix, state):
-    return OrderedDict((prefix + name, tensor) for name, tensor in state.items())
-
-
-def other(state):
-    """Tensors of the same names and shapes but other values: the target network."""
-    return {n: t / 2 if t.is_floating_point() else t + 1 for n, t in state.items()}
+    return make_resnet().state_dict()
 
 
 LAYOUTS = {
@@ -47,7 +28,7 @@ LAYOUTS = {
     'ours': lambda s: {
         'meta': {'epoch': 1},
         'state_dict': {
-            **below('target_backbone.', other(s)),
+            **below('target_backbone.', other_values(s)),
             **below('backbone.', s),
             'neck.fc0.weight': torch.zeros(2, 2),
             'head.predictor.fc0.weight': torch.zeros(2, 2),
@@ -57,12 +38,12 @@ LAYOUTS = {
         'state_dict': {
             **below('online_net.0.', s),
             'online_net.1.fc0.weight': torch.zeros(2, 2),
-            **below('target_net.0.', other(s)),
+            **below('target_net.0.', other_values(s)),
             **below('backbone.', s),
         }
     },
     'online_net only': lambda s: {
-        'state_dict': {**below('target_net.0.', other(s)), **below('online_net.0.', s)}
+        'state_dict': {**below('target_net.0.', other_values(s)), **below('online_net.0.', s)}
     },
     'MoCo v1/v2': lambda s: {
         'epoch': 200,
@@ -70,14 +51,14 @@ LAYOUTS = {
         'state_dict': {
             'module.queue': torch.zeros(4, 4),
             'module.queue_ptr': torch.zeros(1, dtype=torch.long),
-            **below('module.encoder_k.', other(s)),
+            **below('module.encoder_k.', other_values(s)),
             **below('module.encoder_q.', s),
             'module.encoder_q.fc.0.weight': torch.zeros(2, 2),
         },
     },
     'MoCo v3': lambda s: {
         'state_dict': {
-            **below('module.momentum_encoder.', other(s)),
+            **below('module.momentum_encoder.', other_values(s)),
             **below('module.base_encoder.', s),
             'module.base_encoder.fc.0.weight': torch.zeros(2, 2),
             'module.predictor.0.weight': torch.zeros(2, 2),
@@ -86,7 +67,7 @@ LAYOUTS = {
     'OpenSelfSup MoCo': lambda s: {
         'state_dict': {
             'queue': torch.zeros(4, 4),
-            **below('encoder_k.0.', other(s)),
+            **below('encoder_k.0.', other_values(s)),
             **below('encoder_q.0.', s),
             'encoder_q.1.mlp.0.weight': torch.zeros(2, 2),
         }
@@ -94,7 +75,7 @@ LAYOUTS = {
     'mmselfsup BYOL': lambda s: {
         'meta': {},
         'state_dict': {
-            **below('target_net.module.0.', other(s)),
+            **below('target_net.module.0.', other_values(s)),
             **below('backbone.', s),
             'neck.fc0.weight': torch.zeros(2, 2),
         },
@@ -136,7 +117,7 @@ def test_layout(layout, state, tmp_path):
     found = load_backbone_state(path)
     assert found.keys() == state.keys()
     assert all(torch.equal(found[name], state[name]) for name in state)
-    net = make()
+    net = make_resnet()
     for parameter in net.parameters():
         parameter.data.zero_()
     assert load_state(net, found, 'a file').coverage == 1
@@ -146,7 +127,7 @@ def test_layout(layout, state, tmp_path):
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
 def test_torchvision_and_timm_states_load(depth):
     theirs = getattr(torchvision.models, f'resnet{depth}')()
-    net = make(depth)
+    net = make_resnet(depth)
     load_state(net, load_backbone_state(theirs.state_dict()), 'a file')
     assert torch.equal(net.layer4[-1].conv2.weight, theirs.layer4[-1].conv2.weight)
     theirs = timm.create_model(f'resnet{depth}')

@@ -1,7 +1,6 @@
 """Nothing in a checkpoint runs, and each refusal says why."""
 
 import argparse
-import os
 import pickle
 import random
 import struct
@@ -12,25 +11,16 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.helpers.checkpoints import RunsCode
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 
 
-class Runs:
-    """Pickles into a call that leaves a trace on disk."""
-
-    def __init__(self, trace):
-        self.trace = trace
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.trace),)
-
-
 @pytest.mark.parametrize('zipped', [True, False])
 def test_pickle_with_code_is_refused(tmp_path, zipped):
     path, trace = tmp_path / 'evil.pth', tmp_path / 'ran'
-    content = {'state_dict': {'conv1.weight': torch.zeros(1)}, 'meta': Runs(trace)}
+    content = {'state_dict': {'conv1.weight': torch.zeros(1)}, 'meta': RunsCode(trace)}
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(UserError, match=r'refused: .* run or build \w*\.?mkdir'):
         read_checkpoint(path)
@@ -40,7 +30,7 @@ def test_pickle_with_code_is_refused(tmp_path, zipped):
 def test_plain_pickle_with_code_is_refused(tmp_path):
     for name in ('evil.pth', 'evil.pkl'):
         path, trace = tmp_path / name, tmp_path / 'ran'
-        path.write_bytes(pickle.dumps({'model': Runs(trace)}))
+        path.write_bytes(pickle.dumps({'model': RunsCode(trace)}))
         with pytest.raises(UserError, match='evil'):
             read_checkpoint(path)
         assert not trace.exists()

@@ -1,8 +1,7 @@
-import ttl_mm.registry  # noqa: F401  isort: skip
 import pytest
 import torch
-from mmpretrain.models import ResNet_CIFAR
 
+from tests.helpers.checkpoints import random_network
 from tests.helpers.folders import make_folder
 
 
@@ -19,16 +18,6 @@ def folder(tmp_path_factory):
 def network():
     """A narrow ResNet whose BatchNorm statistics are not the initial ones."""
     return random_network(0)
-
-
-def random_network(seed):
-    torch.manual_seed(seed)
-    model = ResNet_CIFAR(18, stem_channels=8, base_channels=8)
-    for parameter in (*model.parameters(), *model.buffers()):
-        if parameter.is_floating_point() and parameter.ndim == 1:
-            parameter.data.uniform_(0.5, 1.5)
-    model.eval()
-    return model
 
 
 @pytest.fixture(scope='session')

@@ -10,7 +10,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 from torch import distributed, multiprocessing, nn
 
-from tests.evaluation.conftest import random_network
+from tests.helpers.checkpoints import random_network
 from tests.helpers.folders import make_folder
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import open_splits

@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from sklearn.neighbors import KNeighborsClassifier
 
-from tests.evaluation.conftest import random_network
+from tests.helpers.checkpoints import random_network
 from tests.helpers.folders import make_folder
 from ttl_mm.cli import main
 from ttl_mm.evaluation.data import open_splits

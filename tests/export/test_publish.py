@@ -9,7 +9,7 @@ import torch
 from mmengine.logging import HistoryBuffer
 from mmpretrain.models import ResNet
 
-from tests.checkpoint.test_load import below, other
+from tests.helpers.checkpoints import below, other_values
 from ttl_mm.checkpoint.load import fetch_checkpoint as fetch
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
@@ -31,7 +31,7 @@ def checkpoint(state, tmp_path):
         **below('backbone.', state),
         'neck.fc0.weight': torch.zeros(2, 2),
         'head.predictor.fc0.weight': torch.zeros(2, 2),
-        **below('target_backbone.', other(state)),
+        **below('target_backbone.', other_values(state)),
         'target_neck.fc0.weight': torch.zeros(2, 2),
     }
     content = {

@@ -10,6 +10,7 @@ from mmengine.runner import CheckpointLoader
 from mmpretrain.models import ResNet
 
 import ttl_mm
+from tests.helpers.checkpoints import RunsCode
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 
@@ -112,10 +113,8 @@ def test_scheme_refuses_what_the_manifest_does_not_match(zoo, tmp_path):
 
 def test_scheme_never_runs_what_it_loads(zoo, tmp_path):
     """Even a file that matches the manifest is read without running anything in it."""
-    from tests.checkpoint.test_read import Runs
-
     _, file = zoo
-    torch.save({'state_dict': {}, 'meta': Runs(tmp_path / 'ran')}, file)
+    torch.save({'state_dict': {}, 'meta': RunsCode(tmp_path / 'ran')}, file)
     write_manifest(tmp_path, file)
     with pytest.raises(UserError, match='refused'):
         CheckpointLoader.load_checkpoint('ttl_mm://tiny')

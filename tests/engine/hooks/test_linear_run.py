@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tests.evaluation.conftest import random_network
+from tests.helpers.checkpoints import random_network
 from tests.helpers.folders import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.config import read_config

@@ -1,0 +1,145 @@
+"""Exported backbones: bit-equal after a round trip, and the same outputs in the other tool."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from mmpretrain.models import ResNet, ResNet_CIFAR
+from torch import nn
+
+from tests.helpers.checkpoints import assert_bit_equal, below, make_resnet
+from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.cli import main
+from ttl_mm.errors import UserError
+from ttl_mm.export import export_backbone, formats
+
+
+@pytest.mark.parametrize('depth', [18, 50])
+@pytest.mark.parametrize('to', formats.FORMATS)
+def test_round_trip(to, depth, nets, checkpoints, tmp_path):
+    path = export_backbone(
+        checkpoints / f'r{depth}.pth', to, tmp_path / f'out{formats.FORMATS[to].suffix}'
+    )
+    assert_bit_equal(load_backbone_state(path), nets[depth].state_dict())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize('to', formats.FORMATS)
+def test_changed_tensor_refuses_to_write(to, checkpoints, tmp_path, monkeypatch):
+    original = formats.FORMATS[to]
+
+    def spoil(state, meta, path):
+        name = 'layer4.1.bn2.bias'
+        original.write({**state, name: state[name] + 1e-6}, meta, path)
+
+    monkeypatch.setitem(formats.FORMATS, to, replace(original, write=spoil))
+    with pytest.raises(UserError, match=r'nothing was written: .* values for layer4\.1\.bn2\.bias'):
+        export_backbone(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('to', formats.FORMATS)
+def test_other_outputs_refuse_to_write(to, checkpoints, tmp_path, monkeypatch):
+    """The right tensors in a tool that computes slightly differently, in one value of many."""
+    original = formats.FORMATS[to]
+
+    def read(path, meta):
+        features = original.read(path, meta)
+
+        def wrong(images):
+            maps = features(images).clone()
+            maps.view(-1)[7] += 3e-5 * maps.abs().max().clamp(min=1)
+            return maps
+
+        return wrong
+
+    monkeypatch.setitem(formats.FORMATS, to, replace(original, read=read))
+    with pytest.raises(UserError, match=r'nothing was written: .* computes something else'):
+        export_backbone(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_overflowing_network_is_refused(nets, tmp_path):
+    state = {n: t * 1e12 if 'conv' in n else t for n, t in nets[18].state_dict().items()}
+    torch.save(state, tmp_path / 'huge.pth')
+    with pytest.raises(UserError, match='overflows'):
+        export_backbone(tmp_path / 'huge.pth', 'timm')
+
+
+def test_existing_file_survives_a_refusal(checkpoints, tmp_path, monkeypatch):
+    path = tmp_path / 'out.pth'
+    path.write_text('old')
+    original = formats.FORMATS['timm']
+    wrong = replace(original, read=lambda path, meta: lambda images: images)
+    monkeypatch.setitem(formats.FORMATS, 'timm', wrong)
+    with pytest.raises(UserError, match='nothing was written'):
+        export_backbone(checkpoints / 'r18.pth', 'timm', path)
+    assert path.read_text() == 'old'
+
+
+def test_narrow_and_cifar_networks(tmp_path):
+    for name, net in {
+        'narrow': ResNet(depth=50, stem_channels=8, base_channels=8),
+        'cifar': ResNet_CIFAR(depth=18, stem_channels=16, base_channels=16),
+        'deep': ResNet(depth=18, stem_channels=16, base_channels=8, deep_stem=True, avg_down=True),
+    }.items():
+        torch.save(net.state_dict(), tmp_path / f'{name}.pth')
+        for to in ('mmpretrain', 'safetensors'):
+            found = load_backbone_state(export_backbone(tmp_path / f'{name}.pth', to))
+            assert_bit_equal(found, net.state_dict())
+    refused = {'mmdet': 'cifar', 'detectron2': 'deep', 'onnx': 'deep', 'torchvision': 'narrow',
+               'timm': 'cifar'}  # fmt: skip
+    for to, name in refused.items():
+        with pytest.raises(UserError, match=rf'{to} has no ResNet-\d+ \('):
+            export_backbone(tmp_path / f'{name}.pth', to)
+
+
+def test_files_without_batch_counters(nets, tmp_path):
+    """As old ones are, and those of detectron2's frozen norms."""
+    state = {n: t for n, t in nets[18].state_dict().items() if not n.endswith('_tracked')}
+    torch.save(state, tmp_path / 'old.pth')
+    for to in formats.FORMATS:
+        assert_bit_equal(load_backbone_state(export_backbone(tmp_path / 'old.pth', to)), state)
+
+
+def test_import_of_moco_then_load(nets, tmp_path, capsys):
+    state = nets[18].state_dict()
+    torch.save({'state_dict': below('module.encoder_q.', state)}, tmp_path / 'moco.pth.tar')
+    assert (
+        main(['import', str(tmp_path / 'moco.pth.tar'), '--out', str(tmp_path / 'ours.pth')]) == 0
+    )
+    assert '(ResNet-18, 120 tensors)' in capsys.readouterr().out
+    content = torch.load(tmp_path / 'ours.pth', weights_only=True)
+    assert_bit_equal(
+        {n.removeprefix('backbone.'): t for n, t in content['state_dict'].items()}, state
+    )
+    assert content['meta']['source']['file'] == 'moco.pth.tar'
+
+
+def test_export_command(checkpoints, tmp_path, capsys):
+    out = str(tmp_path / 'x.safetensors')
+    source = str(checkpoints / 'r18.pth')
+    assert main(['export', source, '--to', 'safetensors', '--out', out]) == 0
+    assert f'load_file({out!r})' in capsys.readouterr().out
+    target = ['--prefix', 'target_backbone.']
+    assert main(['export', source, '--to', 'safetensors', '--out', out, *target]) == 0
+    halved = load_backbone_state(source)['conv1.weight'] / 2
+    assert torch.equal(load_backbone_state(out)['conv1.weight'], halved)
+    assert main(['export', str(tmp_path / 'none.pth'), '--to', 'timm']) == 2
+
+
+def test_same_tensors_give_the_same_file(checkpoints, tmp_path):
+    paths = [
+        export_backbone(checkpoints / 'r18.pth', 'mmpretrain', tmp_path / n)
+        for n in ('a.pth', 'b.pth')
+    ]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_exported_file_loads_into_a_backbone(checkpoints, nets, tmp_path):
+    path = export_backbone(checkpoints / 'r18.pth', 'mmdet', tmp_path / 'a.pth')
+    net = make_resnet(18)
+    nn.init.zeros_(net.conv1.weight)
+    assert load_state(net, load_backbone_state(path), str(path)).coverage == 1
+    assert torch.equal(net.conv1.weight, nets[18].conv1.weight)
