@@ -1,8 +1,30 @@
-"""A loopback HTTP server that behaves as badly as it is told to."""
+"""A loopback HTTP server that misbehaves on request, and a zoo entry for the file it serves."""
 
 import contextlib
+import hashlib
+import random
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from ttl_mm.zoo.manifest import Entry
+
+DATA = random.Random(0).randbytes(300_000)
+
+
+def entry(*urls, data=DATA, hashed=True, **fields) -> Entry:
+    """The entry of a zoo whose file is ``data``."""
+    return Entry(
+        name='net',
+        file='net.pth',
+        size=len(data) if hashed else None,
+        sha256=hashlib.sha256(data).hexdigest() if hashed else None,
+        urls=urls,
+        kind='backbone',
+        licence='none',
+        about='test',
+        backbone={},
+        **fields,
+    )
 
 
 class Server:

@@ -2,23 +2,19 @@
 
 import hashlib
 import multiprocessing
-import random
-import time
 from functools import partial
 
 import pytest
 import torch
 
-from tests.helpers.server import Server
+from tests.helpers.server import DATA, Server, entry
 from ttl_mm.checkpoint.load import unreadable
 from ttl_mm.errors import UserError
 from ttl_mm.zoo import cache as zoo_cache
 from ttl_mm.zoo.cache import status
-from ttl_mm.zoo.manifest import Entry
-from ttl_mm.zoo.transfer import TransferError, _SameHost
+from ttl_mm.zoo.transfer import MAX_REDIRECTS
 
 fetch = partial(zoo_cache.fetch, check=unreadable)
-DATA = random.Random(0).randbytes(300_000)
 TIMEOUT = 0.4
 
 
@@ -27,21 +23,6 @@ def _own_environment(monkeypatch):
     for name in ('TTL_ZOO_MIRROR', 'TTL_ZOO_OFFLINE', 'TTL_ZOO_CACHE'):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('no_proxy', '127.0.0.1,localhost')
-
-
-def entry(*urls, data=DATA, hashed=True, **fields):
-    return Entry(
-        name='net',
-        file='net.pth',
-        size=len(data) if hashed else None,
-        sha256=hashlib.sha256(data).hexdigest() if hashed else None,
-        urls=urls,
-        kind='backbone',
-        licence='none',
-        about='test',
-        backbone={},
-        **fields,
-    )
 
 
 def good_files(folder):
@@ -72,10 +53,9 @@ HOSTILE = {
 @pytest.mark.parametrize('mode', HOSTILE)
 def test_hostile_server(mode, tmp_path):
     with Server(DATA, mode) as server:
-        started = time.monotonic()
         with pytest.raises(UserError, match=f'net could not be fetched.*{HOSTILE[mode]}'):
             fetch(entry(server.url), tmp_path, timeout=TIMEOUT)
-        assert time.monotonic() - started < 8
+        assert len(server.requests) <= zoo_cache.ATTEMPTS + MAX_REDIRECTS
         assert good_files(tmp_path) == []
         server.stop.set()
         server.mode = 'good'
@@ -139,14 +119,6 @@ def test_redirects_that_are_followed(tmp_path):
     with Server(DATA, ['redirects_away', 'good']) as server:
         named = entry(server.url, redirect_hosts=('localhost',))
         assert fetch(named, tmp_path / 'b', timeout=5).read_bytes() == DATA
-
-
-def test_redirect_from_https_to_http_is_refused():
-    import urllib.request
-
-    request = urllib.request.Request('https://host/a')
-    with pytest.raises(TransferError, match='redirects from https to http'):
-        _SameHost(()).redirect_request(request, None, 302, '', {}, 'http://host/a')
 
 
 def test_cached_file_needs_no_network(tmp_path, monkeypatch):
@@ -253,20 +225,3 @@ def test_processes_that_fetch_at_once(tmp_path):
             child.join(10)
     assert found == [hashlib.sha256(DATA).hexdigest()] * 3
     assert len(server.requests) == 2  # one process fetched, in two goes; the others waited
-
-
-BAD_FIELDS = {
-    'file': ['../net.pth', '/net.pth', 'a/b.pth', '.pth', 'net.exe', 'net.pth\n'],
-    'name': ['../x', '', 'A B'],
-    'urls': [(), ('ftp://host/x',), ('file://host/x',), ('../x.pth',), ('/abs.pth',), ('http:///x',)],
-    'kind': ['everything'],
-    'size': [0, -1, '5', True, None],
-    'sha256': ['abc', 'G' * 64, None],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(('field', 'value'), [(f, v) for f, vs in BAD_FIELDS.items() for v in vs])
-def test_manifest_entries_that_are_refused(field, value):
-    fields = {k: v for k, v in vars(entry('https://host/net.pth')).items() if k != 'folder'}
-    with pytest.raises(UserError, match='correct the manifest'):
-        Entry(**{**fields, field: value})

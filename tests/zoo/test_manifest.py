@@ -1,0 +1,32 @@
+import pytest
+
+from tests.helpers.server import entry
+from ttl_mm.errors import UserError
+from ttl_mm.zoo.manifest import Entry, read_manifest
+
+BAD_FIELDS = {
+    'file': ['../net.pth', '/net.pth', 'a/b.pth', '.pth', 'net.exe', 'net.pth\n'],
+    'name': ['../x', '', 'A B'],
+    'urls': [(), ('ftp://host/x',), ('file://host/x',), ('../x.pth',), ('/abs.pth',), ('http:///x',)],
+    'kind': ['everything'],
+    'size': [0, -1, '5', True, None],
+    'sha256': ['abc', 'G' * 64, None],
+}  # fmt: skip
+
+
+def test_entries_that_are_refused():
+    fields = {k: v for k, v in vars(entry('https://host/net.pth')).items() if k != 'folder'}
+    Entry(**fields)
+    for field, values in BAD_FIELDS.items():
+        for value in values:
+            with pytest.raises(UserError, match='correct the manifest'):
+                Entry(**{**fields, field: value})
+
+
+def test_a_manifest_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(UserError, match=r'none\.json cannot be read: No such file'):
+        read_manifest(tmp_path / 'none.json')
+    for text in ('{', '[]', '{"net": {"file": "net.pth"}}'):
+        (tmp_path / 'bad.json').write_text(text)
+        with pytest.raises(UserError, match=r'bad\.json is not valid'):
+            read_manifest(tmp_path / 'bad.json')
