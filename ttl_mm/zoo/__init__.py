@@ -1,1 +1,1 @@
-"""Published checkpoints: download, import, export."""
+"""Published checkpoints: the manifest of what there is, and a cache of checked files."""

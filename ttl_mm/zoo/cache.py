@@ -1,7 +1,11 @@
-"""The folder of checked files: nothing gets into it that does not match the manifest.
+"""The folder of checked files: only what matches the manifest gets into it.
 
 A transfer goes into ``partial/`` and is moved into the folder only when size and SHA-256 are
 right. A lock per file lets any number of processes ask at once: one fetches, the others wait.
+
+Why not pooch or huggingface_hub: pooch starts over after every interruption, follows a redirect to
+any host and reads a body of any length at any speed before it compares the hash; huggingface_hub
+speaks the protocol of its hub only. Neither remembers the hash of a file that has none published.
 """
 
 import hashlib
@@ -9,6 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from ttl_mm.errors import UserError
 from ttl_mm.zoo.manifest import Entry
@@ -17,9 +22,26 @@ from ttl_mm.zoo.transfer import Report, TransferError, transfer
 Say = Callable[[str], None]  # takes a line for the user
 Check = Callable[[Path], str | None]  # why a file is not usable; None if it is
 
-TIMEOUT = 30.0  # seconds without news from a server
-ATTEMPTS = 5  # per address, as long as each one brings something
+TIMEOUT = 30.0  # seconds without a byte from a server
+ATTEMPTS = 5  # per address, as long as each one brings more bytes
 LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that is fetching the same file
+
+
+class Fingerprint(NamedTuple):
+    """What identifies the content of a file."""
+
+    size: int
+    sha256: str
+
+    def mismatch(self, path: Path) -> str | None:
+        """Why the file is not the one wanted; None if it is."""
+        if not path.is_file():
+            return 'it is not there'
+        found = path.stat().st_size
+        if found != self.size:
+            return f'it has {found} bytes instead of {self.size}'
+        digest = sha256_of(path)
+        return None if digest == self.sha256 else f'its sha256 is {digest} instead of {self.sha256}'
 
 
 def cache_folder() -> Path:
@@ -43,23 +65,12 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def problem_with(path: Path, size: int, sha256: str) -> str | None:
-    """Why the file is not the one wanted; None if it is."""
-    if not path.is_file():
-        return 'it is not there'
-    found = path.stat().st_size
-    if found != size:
-        return f'it has {found} bytes instead of {size}'
-    digest = sha256_of(path)
-    return None if digest == sha256 else f'its sha256 is {digest} instead of {sha256}'
-
-
-def expectation(entry: Entry, cache: Path) -> tuple[int, str] | None:
-    """Size and SHA-256 from the manifest, or from the pin of an earlier fetch."""
+def known_fingerprint(entry: Entry, cache: Path) -> Fingerprint | None:
+    """Size and SHA-256 from the manifest, or as pinned when the file was first fetched."""
     if entry.sha256 is not None:
-        return entry.size, entry.sha256
+        return Fingerprint(entry.size, entry.sha256)
     pin = _read_pins(cache).get(entry.name)
-    return (pin['size'], pin['sha256']) if pin else None
+    return Fingerprint(**pin) if pin else None
 
 
 def status(entry: Entry, cache: Path | None = None) -> str:
@@ -68,10 +79,10 @@ def status(entry: Entry, cache: Path | None = None) -> str:
     path = entry.shipped or cache / entry.file
     if not path.exists():
         return 'missing'
-    expected = expectation(entry, cache)
-    if expected is None:
+    wanted = known_fingerprint(entry, cache)
+    if wanted is None:
         return 'unpinned'
-    problem = problem_with(path, *expected)
+    problem = wanted.mismatch(path)
     return f'damaged: {problem}' if problem else 'ok'
 
 
@@ -85,60 +96,66 @@ def fetch(
     report: Report = lambda done, total: None,
     say: Say = lambda text: None,
 ) -> Path:
-    """The path of the checked file, fetched first if need be.
+    """The path of the checked file, which is fetched first if necessary.
 
     Args:
         entry: What to fetch.
         cache: The folder of checked files.
-        check: Looks at a file that nobody has published a hash of, before it is pinned.
+        check: Examines a file that has no published hash, before its own hash is pinned.
         allow_unhashed: Whether such a file may be fetched at all.
-        timeout: Seconds without news from a server.
-        report: Called with the bytes done and the bytes in all.
+        timeout: Seconds without a byte from a server.
+        report: Called with the bytes received and the bytes in all.
         say: Called with a line for the user.
 
     Raises:
-        UserError: it could not be had; the message has the cause for each address.
+        UserError: The file could not be fetched; the message has the cause for each address.
     """
     cache = Path(cache or cache_folder())
-    expected = expectation(entry, cache)
+    wanted = known_fingerprint(entry, cache)
     if entry.shipped and entry.shipped.exists():
-        problem = problem_with(entry.shipped, *expected)
+        problem = wanted.mismatch(entry.shipped)
         if problem:
             raise UserError(f'{entry.shipped} is damaged, {problem}: install ttl_mm again.')
         return entry.shipped
     path = cache / entry.file
-    if expected and problem_with(path, *expected) is None:
+    if wanted and wanted.mismatch(path) is None:
         return path
-    if expected is None and not allow_unhashed:
+    if wanted is None and not allow_unhashed:
         raise UserError(
             f'nobody has published a hash for {entry.name}: fetch it with --allow-unhashed '
             '(allow_unhashed=True) if you trust its source; its hash is pinned from then on.'
         )
     with _lock(cache, entry.file, say):
-        expected = expectation(entry, cache)  # another process may have pinned or fetched it
-        if expected and problem_with(path, *expected) is None:
+        wanted = known_fingerprint(entry, cache)  # another process may have pinned or fetched it
+        problem = wanted.mismatch(path) if wanted else None
+        if wanted and problem is None:
             return path
-        if path.exists() and expected:
-            say(f'{path} is damaged ({problem_with(path, *expected)}) and is fetched again')
+        if path.exists() and wanted:
+            say(f'{path} is damaged ({problem}) and is fetched again')
             path.unlink()
         if not path.exists():
-            _fetch_from_mirrors(entry, path, expected, timeout, report, say, check)
-        if expected is None:
+            # a part belongs to one content: another hash, another part
+            part = (
+                cache / 'partial' / f'{wanted.sha256 if wanted else entry.name}.part{path.suffix}'
+            )
+            _fetch_part(entry, part, path, wanted, check, timeout, report, say)
+            os.replace(part, path)
+        if wanted is None:
             _pin(entry, cache, path, say, check)
     return path
 
 
-def _fetch_from_mirrors(
+def _fetch_part(
     entry: Entry,
+    part: Path,
     path: Path,
-    expected: tuple[int, str] | None,
+    wanted: Fingerprint | None,
+    check: Check,
     timeout: float,
     report: Report,
     say: Say,
-    check: Check,
 ) -> None:
-    key = expected[1] if expected else entry.name
-    part = path.parent / 'partial' / f'{key}.part{path.suffix}'
+    """Fetch the whole file into ``part`` from the first address that has it."""
     causes = [f'{entry.shipped} is missing'] if entry.shipped else []
     for url in entry.remote_urls:
         if is_offline() and not url.startswith('file:'):
@@ -146,49 +163,61 @@ def _fetch_from_mirrors(
             continue
         say(f'fetching {url}')
         try:
-            _attempts(url, part, expected, timeout, entry.redirect_hosts, report, check)
+            _fetch_from(url, part, wanted, check, timeout, entry.redirect_hosts, report)
         except TransferError as error:
             causes.append(f'{url}: {error}')
-            continue
-        os.replace(part, path)
-        return
-    wanted = f' with sha256 {expected[1]}' if expected else ''
+        else:
+            return
+    with_hash = f' with sha256 {wanted.sha256}' if wanted else ''
     raise UserError(
         f'{entry.name} could not be fetched. {"; ".join(causes)}. Try again later, set '
-        f'TTL_ZOO_MIRROR, or put the file{wanted} at {path} yourself.'
+        f'TTL_ZOO_MIRROR, or put the file{with_hash} at {path} yourself.'
     )
 
 
-def _attempts(url, part, expected, timeout, hosts, report, check) -> None:
-    """Fetch one address, going on after an interruption as long as bytes come in."""
-    size = expected[0] if expected else None
+def _fetch_from(
+    url: str,
+    part: Path,
+    wanted: Fingerprint | None,
+    check: Check,
+    timeout: float,
+    hosts: tuple[str, ...],
+    report: Report,
+) -> None:
+    """Fetch one address, continuing after an interruption as long as bytes come in."""
+    size = wanted.size if wanted else None
     for attempt in range(ATTEMPTS):
-        before = part.stat().st_size if part.exists() else 0
+        before = _size_of(part)
         try:
             transfer(url, part, size, timeout, hosts, report)
         except TransferError as error:
-            after = part.stat().st_size if part.exists() else 0
-            if size is None:  # nothing could tell later whether it is worth going on with
+            brought_more = _size_of(part) > before
+            if size is None:  # a later attempt could not tell whether this part is of its file
                 part.unlink(missing_ok=True)
-            if not error.passing or after <= before or attempt == ATTEMPTS - 1:
+            if not error.temporary or not brought_more or attempt == ATTEMPTS - 1:
                 raise
             continue
-        problem = problem_with(part, *expected) if expected else check(part)
+        problem = wanted.mismatch(part) if wanted else check(part)
         if problem is None:
             return
         part.unlink()
-        if before == 0:  # with nothing left over from before, this address is at fault
+        if before == 0:  # every wrong byte came from this address
             raise TransferError(problem)
     raise TransferError('it never sent the right bytes')
 
 
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _pin(entry: Entry, cache: Path, path: Path, say: Say, check: Check) -> None:
+    """Remember the fingerprint of a file that has none published."""
     problem = check(path)
     if problem:
         raise UserError(f'{entry.name} is not pinned: {problem}')
     with _lock(cache, 'pins.json', say):
         pins = _read_pins(cache)
-        pins[entry.name] = {'size': path.stat().st_size, 'sha256': sha256_of(path)}
+        pins[entry.name] = Fingerprint(path.stat().st_size, sha256_of(path))._asdict()
         fresh = cache / 'partial' / 'pins.json'
         fresh.write_text(json.dumps(pins, indent=1, sort_keys=True) + '\n')
         os.replace(fresh, cache / 'pins.json')
@@ -199,7 +228,9 @@ def _read_pins(cache: Path) -> dict[str, dict]:
     try:
         return json.loads(path.read_text()) if path.exists() else {}
     except ValueError as error:
-        raise UserError(f'{path} is damaged ({error}): delete it to pin anew.') from error
+        raise UserError(
+            f'{path} is damaged ({error}): delete it; hashes are pinned again at the next fetch.'
+        ) from error
 
 
 def _lock(cache: Path, name: str, say: Say):

@@ -1,4 +1,4 @@
-"""One file from one address into a partial file, with every way it can go wrong named."""
+"""Transfer one file from one address into a partial file; every failure has its own message."""
 
 import http.client
 import os
@@ -15,17 +15,17 @@ from urllib.request import url2pathname
 Report = Callable[[int, int | None], None]  # bytes done, bytes in all if known
 
 CHUNK = 1 << 18
-MIN_RATE = 1024  # bytes per second, over one time-out
-MAX_UNKNOWN = 4 << 30  # bytes taken from a server when nobody knows the size
+MIN_RATE = 1024  # bytes per second, averaged over one timeout
+MAX_UNKNOWN = 4 << 30  # bytes accepted from a server when the size is unknown
 MAX_REDIRECTS = 5
 
 
 class TransferError(Exception):
-    """The cause, ready to be printed; ``passing`` if another attempt may go further."""
+    """The cause, ready to be printed; ``temporary`` if another attempt may get further."""
 
-    def __init__(self, cause: str, passing: bool = False):
+    def __init__(self, cause: str, temporary: bool = False):
         super().__init__(cause)
-        self.passing = passing
+        self.temporary = temporary
 
 
 def transfer(
@@ -36,10 +36,10 @@ def transfer(
     redirect_hosts: Collection[str] = (),
     report: Report = lambda done, total: None,
 ) -> None:
-    """Bring ``part`` to its full length, going on from what it already holds.
+    """Complete ``part``, continuing after the bytes it already holds.
 
     Raises:
-        TransferError: it did not work. ``part`` holds at most ``size`` bytes in any case.
+        TransferError: The file is not complete. ``part`` never holds more than ``size`` bytes.
     """
     try:
         have = part.stat().st_size if part.exists() else 0
@@ -57,16 +57,16 @@ def transfer(
     except urllib.error.HTTPError as error:
         raise TransferError(f'the server answered {error.code} {error.reason}') from error
     except TimeoutError as error:
-        raise TransferError(f'nothing came for {timeout:g} s', passing=True) from error
+        raise TransferError(f'nothing came for {timeout:g} s', temporary=True) from error
     except urllib.error.URLError as error:
         stalled = isinstance(error.reason, TimeoutError)
         cause = f'no answer for {timeout:g} s' if stalled else f'no connection ({error.reason})'
-        raise TransferError(cause, passing=True) from error
+        raise TransferError(cause, temporary=True) from error
     except http.client.HTTPException as error:
         cause = f'the answer is broken ({type(error).__name__})'
-        raise TransferError(cause, passing=True) from error
+        raise TransferError(cause, temporary=True) from error
     except OSError as error:
-        raise TransferError(f'{error.strerror or error}', passing=True) from error
+        raise TransferError(f'{error.strerror or error}', temporary=True) from error
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
@@ -113,7 +113,7 @@ def _start_and_total(source: BinaryIO, have: int) -> tuple[int, int | None]:
 
 
 def _refuse_page(source: BinaryIO, total: int | None, size: int | None) -> None:
-    """A page to sign in on or to confirm a download; some servers call any file a page, though."""
+    """Refuse a page to sign in or to confirm a download; some servers call every file a page."""
     headers = getattr(source, 'headers', None)
     page = headers is not None and headers.get_content_type() == 'text/html'
     if page and (size is None or total != size):
@@ -124,7 +124,9 @@ def _check_length(total: int | None, size: int | None, folder: Path) -> None:
     if size is not None and total is not None and total != size:
         raise TransferError(f'it has {total} bytes instead of {size}')
     if total is not None and size is None and total > MAX_UNKNOWN:
-        raise TransferError(f'it has {total} bytes; without a known size {MAX_UNKNOWN} are taken')
+        raise TransferError(
+            f'it has {total} bytes; without a known size {MAX_UNKNOWN} are accepted'
+        )
     free = shutil.disk_usage(folder).free
     if (size or total or 0) > free:
         raise TransferError(f'{folder} has {free} bytes free, {size or total} are needed')
@@ -133,12 +135,14 @@ def _check_length(total: int | None, size: int | None, folder: Path) -> None:
 def _copy(
     source: BinaryIO, part: Path, start: int, total: int | None, timeout: float, report: Report
 ) -> None:
-    """Append to ``part`` from byte ``start`` until the source ends, stalls or says too much."""
+    """Append to ``part`` from byte ``start`` until the source ends, stalls or sends too much."""
     done, limit = start, total or MAX_UNKNOWN
     window_end, window_bytes = time.monotonic() + timeout, 0
     with part.open('r+b' if start else 'wb') as target:
         target.seek(start)
-        while data := source.read1(CHUNK):  # read1 gives what is there, so that drips are seen
+        while data := source.read1(
+            CHUNK
+        ):  # read1 returns what has arrived, so that a trickle is noticed
             done += len(data)
             if done > limit:
                 target.truncate(0)
@@ -149,9 +153,9 @@ def _copy(
             if time.monotonic() > window_end:
                 if window_bytes < MIN_RATE * timeout:
                     cause = f'only {window_bytes} bytes came in {timeout:g} s'
-                    raise TransferError(cause, passing=True)
+                    raise TransferError(cause, temporary=True)
                 window_end, window_bytes = time.monotonic() + timeout, 0
         target.flush()
         os.fsync(target.fileno())
     if total is not None and done < total:
-        raise TransferError(f'it ended after {done} of {total} bytes', passing=True)
+        raise TransferError(f'it ended after {done} of {total} bytes', temporary=True)
