@@ -26,7 +26,7 @@ from mmengine.config import Config
 
 from ttl_mm.datasets import train_samples
 from ttl_mm.engine.guards.collapse import CollapseHook
-from ttl_mm.engine.runner.runner import DEFAULT_HOOKS
+from ttl_mm.engine.runner.substitutes import DEFAULT_HOOKS
 
 LIMIT = 0.01
 OURS = [hook['type'].removeprefix('ttl_mm.') for hook in DEFAULT_HOOKS.values()

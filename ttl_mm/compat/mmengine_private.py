@@ -5,8 +5,6 @@ Attributes that mmengine's classes leave to their subclasses (``_epoch`` and ``_
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from mmengine.logging import MMLogger
@@ -38,16 +36,23 @@ def initialize_again(module: BaseModule) -> None:
     module.init_weights()
 
 
-@contextmanager
-def without_warning_of_lost_gradients() -> Iterator[None]:
-    """Keep an optimizer wrapper from warning of lost gradients where they were restored."""
+def silence_lost_gradients(optim_wrapper: Any) -> None:
+    """Keep the next ``initialize_count_status`` from warning of gradients that were restored.
+
+    mmengine warns whenever a run goes on between two optimizer steps, and offers no other way.
+    """
+    initialize = optim_wrapper.initialize_count_status
 
     def is_other(record: logging.LogRecord) -> bool:
         return GRADIENTS_LOST not in record.getMessage()
 
-    logger = MMLogger.get_current_instance()
-    logger.addFilter(is_other)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_other)
+    def initialize_quietly(*args: Any) -> None:
+        del optim_wrapper.initialize_count_status  # the method of the class is back
+        logger = MMLogger.get_current_instance()
+        logger.addFilter(is_other)
+        try:
+            initialize(*args)
+        finally:
+            logger.removeFilter(is_other)
+
+    optim_wrapper.initialize_count_status = initialize_quietly

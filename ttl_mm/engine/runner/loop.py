@@ -4,8 +4,6 @@ Both see the same images in the same order: iteration i is batch i % L of epoch 
 the number of batches of an epoch.
 """
 
-from typing import Any
-
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 
 from ttl_mm.datasets.train_loader import train_loader
@@ -13,31 +11,12 @@ from ttl_mm.datasets.train_samples import Skipped
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 from ttl_mm.registry import LOOPS
 
-_STOCK_SAMPLERS = ('DefaultSampler', 'InfiniteSampler')
 
-
-def prepared(dataloader: Any) -> Any:
-    """The config of a loader with ``ttl_mm.EpochSampler`` in the place of mmengine's samplers."""
-    if not isinstance(dataloader, dict):
-        return dataloader
-    dataloader = dict(dataloader)
-    if isinstance(collate := dataloader.get('collate_fn'), dict):
-        # a base from another package (mmpretrain::...) leaves its scope here, as an argument
-        dataloader['collate_fn'] = {k: v for k, v in collate.items() if k != '_scope_'}
-    sampler = dataloader.get('sampler')
-    name = sampler.get('type') if isinstance(sampler, dict) else None
-    name = getattr(name, '__name__', name)
-    if isinstance(name, str) and name.rpartition('.')[2] in _STOCK_SAMPLERS:
-        shuffle = sampler.get('shuffle', True)
-        dataloader['sampler'] = {'type': 'ttl_mm.EpochSampler', 'shuffle': shuffle}
-    return dataloader
-
-
-class _Exact:
-    """What the two loops share."""
+class ExactLoop:
+    """What the two loops share: batches from any position, and generators that are put back."""
 
     def __init__(self, runner, dataloader, *args, **kwargs) -> None:
-        super().__init__(runner, prepared(dataloader), *args, **kwargs)
+        super().__init__(runner, dataloader, *args, **kwargs)
         self.dataloader = train_loader(self.dataloader, runner.seed)
         self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
         self.validated = -1  # where the last validation took place
@@ -73,7 +52,7 @@ class _Exact:
 
 
 @LOOPS.register_module()
-class EpochLoop(_Exact, EpochBasedTrainLoop):
+class EpochLoop(ExactLoop, EpochBasedTrainLoop):
     """mmengine's epoch loop; a checkpoint from the middle of an epoch continues there."""
 
     counts_epochs = True
@@ -104,7 +83,7 @@ class EpochLoop(_Exact, EpochBasedTrainLoop):
 
 
 @LOOPS.register_module()
-class IterLoop(_Exact, IterBasedTrainLoop):
+class IterLoop(ExactLoop, IterBasedTrainLoop):
     """mmengine's iteration loop; it seeks to its place instead of reading up to it."""
 
     counts_epochs = False

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from mmengine.dist import get_dist_info
 from mmengine.logging import HistoryBuffer, MessageHub
-from torch import nn
+from torch import Tensor, nn
 
 from ttl_mm.checkpoint.plain_types import keep_plain_types, to_plain_types
 from ttl_mm.engine.state.control_group import gather_to_first
@@ -18,7 +18,7 @@ from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.version import __version__
 
 HISTORY = 10_000  # entries kept of every logged value: enough for any smoothing window
-# set anew by every run
+# every run sets these itself
 _OF_THIS_RUN = {
     'cfg', 'seed', 'experiment_name', 'mmengine_version', 'dataset_meta', 'loop_stage',
     'epoch', 'iter', 'max_epochs', 'max_iters', 'eta',
@@ -52,6 +52,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
         'message_hub': _message_hub_state(runner.message_hub),
         'ttl_mm': {
             'ranks': ranks,
+            'log': _log_state(runner.message_hub),
             'hooks': {
                 name: to_plain_types(hook.state_dict()) for name, hook in _with_state(runner)
             },
@@ -71,8 +72,10 @@ def restore(runner, state: Mapping[str, Any]) -> None:
     """Put back all but the weights and the random generators."""
     runner.optim_wrapper.load_state_dict(state['optimizer'])
     _load_schedulers(runner.param_schedulers, state['param_schedulers'])
-    _load_message_hub(runner.message_hub, state['message_hub'])
     own = state['ttl_mm']
+    runner.message_hub.update_info_dict(dict(state['message_hub']['runtime_info']))
+    # earlier checkpoints hold the log in message_hub
+    _load_log(runner.message_hub, own.get('log', state['message_hub']['log_scalars']))
     for name, hook in _with_state(runner):
         if name in own['hooks']:
             hook.load_state_dict(own['hooks'][name])
@@ -137,18 +140,28 @@ def _load_schedulers(schedulers, states) -> None:
 
 
 def _message_hub_state(hub: MessageHub) -> dict[str, Any]:
-    """The tail of every logged value as numbers, and runtime information that is plain."""
-    scalars = {}
+    """What mmengine's ``MessageHub.load_state_dict`` reads: runtime information that is plain.
+
+    The logged values are not here but in :func:`_log_state`: mmengine accepts them as objects of a
+    class of its own alone, which no checkpoint of ours holds.
+    """
+    info = {name: value for name, value in hub.runtime_info.items() if name not in _OF_THIS_RUN}
+    info = keep_plain_types(info)
+    return {'log_scalars': {}, 'runtime_info': info, 'resumed_keys': dict.fromkeys(info, True)}
+
+
+def _log_state(hub: MessageHub) -> dict[str, dict[str, Tensor]]:
+    """The tail of every logged value."""
+    tails = {}
     for name, buffer in hub.log_scalars.items():
         values, counts = buffer.data
-        scalars[name] = {
-            'values': torch.tensor(values[-HISTORY:]), 'counts': torch.tensor(counts[-HISTORY:]),
-        }  # fmt: skip
-    info = {name: value for name, value in hub.runtime_info.items() if name not in _OF_THIS_RUN}
-    return {'log_scalars': scalars, 'runtime_info': keep_plain_types(info)}
+        tails[name] = {
+            'values': torch.tensor(values[-HISTORY:]),
+            'counts': torch.tensor(counts[-HISTORY:]),
+        }
+    return tails
 
 
-def _load_message_hub(hub: MessageHub, state: Mapping[str, Any]) -> None:
-    for name, tail in state['log_scalars'].items():
+def _load_log(hub: MessageHub, tails: Mapping[str, Mapping[str, Tensor]]) -> None:
+    for name, tail in tails.items():
         hub.log_scalars[name] = HistoryBuffer(tail['values'].numpy(), tail['counts'].numpy())
-    hub.update_info_dict(dict(state['runtime_info']))
