@@ -6,6 +6,7 @@ from pathlib import Path
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 
+from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.evaluation.features import data_identity, versions, weights_hash
 from ttl_mm.registry import HOOKS
@@ -39,8 +40,8 @@ class ResultHook(Hook):
 
     def after_val_epoch(self, runner, metrics: dict[str, float] | None = None) -> None:
         """Keep what was measured."""
-        if not metrics or self.metric not in metrics:
-            return
+        if not metrics or self.metric not in metrics or built_train_loop(runner) is None:
+            return  # runner.val() alone trains nothing
         values = {name: round(float(value), 4) for name, value in metrics.items()}
         self.last = {'epoch': runner.epoch, **values}
         if self.best is None or values[self.metric] > self.best[self.metric]:

@@ -38,6 +38,18 @@ class Runner(mmengine.runner.Runner):
     (:mod:`ttl_mm.engine.runner.substitutes`).
     """
 
+    @property
+    def epoch(self) -> int:
+        """Epochs done so far; mmengine would build the training loop to tell a test run 0."""
+        loop = built_train_loop(self)
+        return loop.epoch if loop is not None else 0
+
+    @property
+    def iter(self) -> int:
+        """Iterations done so far, as ``epoch``."""
+        loop = built_train_loop(self)
+        return loop.iter if loop is not None else 0
+
     def setup_env(self, env_cfg: dict) -> None:
         """Start the process group (gloo where there is no GPU) and choose what to resume."""
         dist_cfg = dict(env_cfg.get('dist_cfg', {}))
@@ -139,6 +151,10 @@ class Runner(mmengine.runner.Runner):
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Continue a run exactly where ``filename`` was saved."""
         checkpoint, self._resume_point.checkpoint = self._resume_point.checkpoint, None
+        # built already, unless somebody calls this method before train()
+        self.optim_wrapper = self.build_optim_wrapper(self.optim_wrapper)
+        if self.param_schedulers is not None:
+            self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
         continue_run(self, checkpoint or read_sealed(Path(filename)), filename)
         self._has_loaded = True
 

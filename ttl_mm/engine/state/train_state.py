@@ -21,7 +21,7 @@ HISTORY = 10_000  # entries kept of every logged value: enough for any smoothing
 # every run sets these itself
 _OF_THIS_RUN = {
     'cfg', 'seed', 'experiment_name', 'mmengine_version', 'dataset_meta', 'loop_stage',
-    'epoch', 'iter', 'max_epochs', 'max_iters', 'eta',
+    'max_epochs', 'max_iters', 'eta',
 }  # fmt: skip
 
 
