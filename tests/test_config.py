@@ -55,7 +55,7 @@ def test_a_plus_adds_a_key(config):
 
 
 def test_options_of_a_real_recipe():
-    recipe = Config.fromfile('configs/ttl_r50_8xb104_200e.py')
+    recipe = Config.fromfile(ROOT / 'configs/ttl_r50_8xb104_200e.py')
     with pytest.raises(UserError, match="Did you mean 'target_momentum'"):
         merge_options(recipe, {'model.target_momentun': 0.9})
 

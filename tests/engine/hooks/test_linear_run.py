@@ -1,5 +1,6 @@
 """The shipped linear and semi-supervised recipes, run for an epoch or two on small data."""
 
+import re
 import json
 
 import pytest
@@ -179,7 +180,7 @@ def test_every_recipe_builds_a_model_of_the_right_kind(path):
     assert {norm.training for norm in norms} == {not linear}
     optimizer = config.optim_wrapper.optimizer
     assert optimizer.weight_decay == (0 if linear else 5e-4)
-    size = path.stem.split('_')[3]
+    (size,) = (part for part in path.stem.split('_') if re.fullmatch(r'\d+xb\d+', part))
     processes, batch = size.split('xb')
     assert int(processes) * int(batch) == config.auto_scale_lr.base_batch_size
     assert config.train_dataloader.batch_size == int(batch)

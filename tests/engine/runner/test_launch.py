@@ -6,6 +6,7 @@ import pytest
 from mmengine.config import Config
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tests.helpers.paths import ROOT
 from tests.helpers.toy_run import log_file, make_images, run, write_config
 from ttl_mm.engine.runner import launch
 from ttl_mm.engine.state import exit_codes
@@ -38,7 +39,7 @@ def test_progress_in_log_and_tensorboard(tmp_path):
 
 def test_mixed_precision_needs_a_gpu(monkeypatch):
     monkeypatch.setattr(launch.torch.cuda, 'is_available', lambda: False)
-    recipe = Config.fromfile('configs/ttl_r50_8xb104_200e.py')
+    recipe = Config.fromfile(ROOT / 'configs/ttl_r50_8xb104_200e.py')
     launch._choose_precision(recipe, amp=False)
     assert recipe.optim_wrapper.type == 'OptimWrapper'
     assert 'loss_scale' not in recipe.optim_wrapper
@@ -54,7 +55,7 @@ def test_mixed_precision_on_a_gpu(monkeypatch):
 
 
 def test_a_tracker_is_one_option(monkeypatch):
-    cfg = Config.fromfile('configs/ttl_r50_8xb104_200e.py')
+    cfg = Config.fromfile(ROOT / 'configs/ttl_r50_8xb104_200e.py')
     with pytest.raises(UserError, match='pip install wandb'):
         launch._add_tracker(cfg, 'wandb')
     monkeypatch.setitem(launch.sys.modules, 'wandb', object())

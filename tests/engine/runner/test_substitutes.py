@@ -1,0 +1,71 @@
+import mmengine.dataset
+import pytest
+
+from tests.helpers.paths import ROOT
+from ttl_mm.config import read_config
+from ttl_mm.datasets.sampler import EpochSampler
+from ttl_mm.engine.runner.substitutes import DEFAULT_HOOKS, Substitutes
+
+
+@pytest.mark.parametrize('kind', ['DefaultSampler', 'mmengine.InfiniteSampler', 'class'])
+def test_the_log_names_both(kind):
+    kind = mmengine.dataset.DefaultSampler if kind == 'class' else kind
+    substitutes = Substitutes()
+    sampler = {'type': kind, 'shuffle': False, 'seed': 3}
+    data = substitutes.dataloader({'batch_size': 2, 'sampler': sampler})
+    assert data == {'batch_size': 2, 'sampler': {'type': 'ttl_mm.EpochSampler', 'shuffle': False}}
+    loop = substitutes.loop({'by_epoch': False, 'max_iters': 3})
+    assert loop == {'type': 'ttl_mm.IterLoop', 'max_iters': 3}
+    hooks = {**DEFAULT_HOOKS, 'checkpoint': {'type': 'CheckpointHook', 'interval': 5}}
+    assert substitutes.hooks(hooks)['checkpoint'] == {
+        'type': 'ttl_mm.CheckpointHook',
+        'interval': 5,
+    }
+    name = getattr(kind, '__name__', kind).removeprefix('mmengine.')
+    assert str(substitutes) == (
+        f'In place of {name}, IterBasedTrainLoop, CheckpointHook: ttl_mm.EpochSampler, '
+        'ttl_mm.IterLoop, ttl_mm.CheckpointHook.'
+    )
+
+
+def test_what_is_not_mmengines_stays():
+    substitutes = Substitutes()
+    for kind in ('ttl_mm.EpochSampler', 'mmdet.DefaultSampler', EpochSampler):
+        loader = {'sampler': {'type': kind, 'seed': 1}}
+        assert substitutes.dataloader(loader) == loader
+    assert str(substitutes) == ''
+
+
+def test_hooks_are_added_changed_and_removed():
+    substitutes = Substitutes()
+    given = {'finite': {'max_skips': 2}, 'stall': None, 'mine': {'type': 'EMAHook'}}
+    hooks = substitutes.hooks(given)
+    assert hooks['finite'] == {'type': 'ttl_mm.FiniteHook', 'max_skips': 2}
+    assert 'stall' not in hooks
+    assert [*hooks] == [*(name for name in DEFAULT_HOOKS if name != 'stall'), 'mine']
+    assert str(substitutes).startswith('Hooks of ttl_mm that the config does not name: preflight, ')
+    assert 'stall' not in str(substitutes)
+
+
+def test_the_runtime_of_the_recipes_shows_every_hook_and_nothing_is_put_in():
+    shown = read_config(ROOT / 'configs/_base_/default_runtime.py').default_hooks.to_dict()
+    gauges = shown.pop('gauges')
+    assert gauges == {'type': 'ttl_mm.GaugeHook'}
+    assert shown == DEFAULT_HOOKS
+    assert [*shown] == [*DEFAULT_HOOKS]
+
+
+@pytest.mark.parametrize(
+    'path',
+    [
+        *sorted(p for p in (ROOT / 'configs').rglob('*.py') if '_base_' not in p.parts),
+        *sorted((ROOT / 'projects').glob('*/configs/*.py')),
+    ],
+    ids=lambda path: path.stem,
+)
+def test_every_recipe_names_the_loop_and_the_sampler_that_run(path):
+    config, substitutes = read_config(path), Substitutes()
+    substitutes.loop(config.train_cfg)
+    substitutes.dataloader(config.train_dataloader)
+    substitutes.hooks(config.default_hooks)
+    assert substitutes.replaced == {}
