@@ -1,7 +1,7 @@
 """The shipped linear and semi-supervised recipes, run for an epoch or two on small data."""
 
-import re
 import json
+import re
 
 import pytest
 import torch
