@@ -1,0 +1,92 @@
+"""Every page names only files, commands and options that exist."""
+
+import argparse
+import re
+import shlex
+
+import pytest
+
+from tests.helpers.paths import ROOT
+from ttl_mm.cli import build_parser
+
+FILE = re.compile(r'(?<![\w/])(?:configs|tools|projects|docs|requirements)/[\w./-]+\.\w+')
+PAGES = [
+    *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'configs/README.md')),
+    *sorted((ROOT / 'docs').glob('*.md')),
+    *sorted((ROOT / 'projects').glob('*/README.md')),
+]
+each_page = pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@each_page
+def test_links_and_repository_paths_exist(page):
+    text = page.read_text()
+    links = [link for link in re.findall(r'\]\(([^)#]+)', text) if '://' not in link]
+    missing = [link for link in links if not (page.parent / link).exists()]
+    roots = (ROOT, page.parent)
+    missing += [p for p in FILE.findall(text) if not any((root / p).exists() for root in roots)]
+    assert missing == []
+
+
+def written_commands(text: str) -> tuple[list[str], list[str]]:
+    """Arguments of ``ttl``: in lines of fenced or indented blocks, and in code within sentences.
+
+    Placeholders and dots become 1, which is a file name as well as a number.
+    """
+    text = re.sub(r'\s*\\\n\s*', ' ', text)
+    lines = re.findall(r'^ *(?:\$ )?(?:ttl|[\w./ -]*-m ttl_mm) +(.*)', text, re.MULTILINE)
+    inline = re.findall(r'`ttl ([^`]+)`', text)
+    plain = [
+        [re.sub(r'\b[A-Z_]+\b(?!/)|\.\.\.', '1', re.sub(r'[][]', '', line.split(' #')[0])).strip()
+         for line in found]
+        for found in (lines, inline)
+    ]  # fmt: skip
+    return plain[0], plain[1]
+
+
+def test_commands_are_found_in_every_kind_of_block():
+    page = """Ask `ttl doctor`, or `ttl plan --k 3`.
+
+    ttl eval FILE [--data DIR] # a comment
+    $ ttl zoo \\
+        list
+    torchrun --nproc-per-node 8 -m ttl_mm report RUN [RUN ...]
+
+```bash
+ttl export a.pth --to timm
+```
+"""
+    lines = ['eval 1 --data 1', 'zoo list', 'report 1 1 1', 'export a.pth --to timm']
+    assert written_commands(page) == (lines, ['doctor', 'plan --k 3'])
+    assert sum(len(written_commands(page.read_text())[0]) for page in PAGES) > 20
+
+
+@each_page
+def test_every_ttl_command_is_understood(page):
+    lines, inline = written_commands(page.read_text())
+    for line in lines:
+        build_parser().parse_args(shlex.split(line))
+    for code in inline:
+        assert unknown_words(code.split()) == [], code
+
+
+def unknown_words(words: list[str]) -> list[str]:
+    """Commands and options that the parser does not have, or only to say that they were renamed."""
+    parser = build_parser()
+    while words and (commands := subcommands(parser)):
+        if words[0] not in commands:
+            return words[:1]
+        parser, words = commands[words[0]], words[1:]
+    shown = [a for a in parser._actions if a.help != argparse.SUPPRESS]
+    known = {option for action in shown for option in action.option_strings}
+    return [word for word in words if word.startswith('--') and word not in known]
+
+
+def subcommands(parser) -> dict:
+    found = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return dict(found[0].choices) if found else {}
+
+
+def test_unknown_and_renamed_words_are_noticed():
+    assert unknown_words(['zoo', 'fetch']) == ['fetch']
+    assert unknown_words(['eval', 'x.pth', '--k', '3', '--neighbors', '3']) == ['--k']
