@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from ttl_mm.gauges import fewest_poles, overclustering_risk
 from ttl_mm.report.clustering_figures import (
     both_sides_figure,
     pole_loss_figure,
@@ -16,11 +16,13 @@ def line(axes, index=0):
     return [np.asarray(values).tolist() for values in axes.lines[index].get_data()]
 
 
-def test_both_sides_are_drawn_from_the_exact_functions():
+def test_both_sides_of_k_are_binomial_tails():
     above, below = both_sides_figure(20, 10, risk=0.01).axes
     ranks = list(range(1, 15))  # twice the smallest safe k, 7
-    assert line(above) == [ranks, [overclustering_risk(20, k, 0.1) for k in ranks]]
-    assert line(below) == [ranks, [fewest_poles(20, k, 0.01) for k in ranks]]
+    assert line(above)[0] == line(below)[0] == ranks
+    assert line(above)[1] == pytest.approx([binom.sf(k - 1, 20, 0.1) for k in ranks])
+    for k, poles in zip(*line(below)):  # a pole is as crowded as one of so many equal classes
+        assert binom.sf(k - 1, 20, 1 / poles) <= 0.01 < binom.sf(k - 1, 20, 1 / (poles - 1))
     assert above.get_title() == 'smallest safe k: 7'
 
 
