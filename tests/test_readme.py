@@ -1,6 +1,5 @@
 """The config that the README prints trains as it is."""
 
-
 import re
 from itertools import pairwise
 
