@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     if args.config is None and args.data is None:
         raise UserError('nothing to draw: give --data DIR, --config CONFIG, or both')
     rgb = False
-    dataset = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
+    dataset: dict = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
     if args.config is not None:
         config = read_config(args.config)
         if not config.get('train_dataloader'):

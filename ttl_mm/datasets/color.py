@@ -58,7 +58,7 @@ def box_blur_kernel(sigma: float, passes: int = 3) -> np.ndarray:
     ones = 2 * whole + 1
     end = ones * (whole * (whole + 1) / 3 - variance) / (2 * (variance - (whole + 1) ** 2))
     box = np.concatenate([[end], np.ones(ones), [end]]) / (ones + 2 * end)
-    kernel = box
+    kernel: np.ndarray = box
     for _ in range(passes - 1):
         kernel = np.convolve(kernel, box)
     while kernel[0] < 1 / 512:  # changes no pixel by more than half a level

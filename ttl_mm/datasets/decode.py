@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ttl_mm.datasets.jpeg import JpegHeader, read_jpeg_header
 from ttl_mm.errors import UserError
@@ -153,7 +153,7 @@ def _decode_with_pillow(path: str, data: bytes, max_pixels: int) -> np.ndarray:
         array = _to_rgb8(ImageOps.exif_transpose(image))
     except BadImageError:
         raise
-    except Image.UnidentifiedImageError as error:
+    except UnidentifiedImageError as error:
         raise BadImageError(path, f'not a known image, it starts with {data[:16]!r}') from error
     except Exception as error:  # struct.error, EOFError and others, depending on the format
         raise BadImageError(path, f'cannot be decoded: {error}') from error

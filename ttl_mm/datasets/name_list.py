@@ -49,7 +49,7 @@ class NameList(Sequence[str]):
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index: int) -> str:
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices
         position = index + self._length if index < 0 else int(index)
         if not 0 <= position < self._length:
             raise IndexError(f'name {index} of {self._length} in {self.path}')

@@ -1,5 +1,7 @@
 """A part of a labeled dataset, chosen by index or class by class."""
 
+from typing import Any
+
 import numpy as np
 from torch.utils.data import Dataset
 
@@ -16,7 +18,7 @@ class Part(Dataset):
         indices: Of the samples to keep.
     """
 
-    def __init__(self, dataset: Dataset, indices: np.ndarray) -> None:
+    def __init__(self, dataset: Any, indices: np.ndarray) -> None:
         self.dataset = dataset
         self.indices = indices
         self.metainfo = dataset.metainfo
@@ -49,7 +51,7 @@ class Fraction(Part):
         seed: Selects the draw.
     """
 
-    def __init__(self, dataset: dict | Dataset, fraction: float, seed: int = 0) -> None:
+    def __init__(self, dataset: Any, fraction: float, seed: int = 0) -> None:
         if not 0 < fraction <= 1:
             raise UserError(f'fraction={fraction}: it must be above 0 and at most 1.')
         whole = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset

@@ -40,38 +40,28 @@ def picture_grid(rows: Sequence[Sequence[Tile]]) -> np.ndarray:
     """
     font = ImageFont.load_default(FONT_SIZE)
     widths = [
-        max(max(_width(tile), math.ceil(font.getlength(tile.caption))) for tile in column if tile)
+        max(max(_size(tile)[0], math.ceil(font.getlength(tile.caption))) for tile in column if tile)
         for column in zip_longest(*rows)
     ]
     lines = [CAPTION if any(tile.caption for tile in row) else 0 for row in rows]
-    heights = [line + max(map(_height, row)) for line, row in zip(lines, rows)]
+    heights = [line + max(_size(tile)[1] for tile in row) for line, row in zip(lines, rows)]
     lefts = np.cumsum([GAP, *(width + GAP for width in widths)]).tolist()
     tops = np.cumsum([GAP, *(height + GAP for height in heights)]).tolist()
     picture = Image.new('RGB', (lefts[-1], tops[-1]), 'white')
+    draw = ImageDraw.Draw(picture)
     for row, top, line in zip(rows, tops, lines):
         for tile, left in zip(row, lefts):
-            _draw_tile(picture, tile, left, top, line, font)
+            draw.text((left, top), tile.caption, fill=tile.color or INK, font=font)
+            framed = Image.new('RGB', _size(tile), tile.color or 'white')
+            framed.paste(Image.fromarray(tile.image), (FRAME, FRAME))
+            picture.paste(framed, (left, top + line))
     return np.array(picture)
 
 
-def _draw_tile(
-    picture: Image.Image, tile: Tile, left: int, top: int, line: int, font: ImageFont.FreeTypeFont
-) -> None:
-    """The caption at (left, top), the image ``line`` pixels below it, inside its frame."""
-    draw = ImageDraw.Draw(picture)
-    draw.text((left, top), tile.caption, fill=tile.color or INK, font=font)
-    if tile.color is not None:
-        corner = left + _width(tile) - 1, top + line + _height(tile) - 1
-        draw.rectangle((left, top + line, *corner), fill=tile.color)
-    picture.paste(Image.fromarray(tile.image), (left + FRAME, top + line + FRAME))
-
-
-def _width(tile: Tile) -> int:
-    return tile.image.shape[1] + 2 * FRAME
-
-
-def _height(tile: Tile) -> int:
-    return tile.image.shape[0] + 2 * FRAME
+def _size(tile: Tile) -> tuple[int, int]:
+    """Width and height of an image with its frame, or the space for one."""
+    height, width = tile.image.shape[:2]
+    return width + 2 * FRAME, height + 2 * FRAME
 
 
 def fit(image: np.ndarray, height: int, max_width: int | None = None) -> np.ndarray:

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader
@@ -22,8 +23,8 @@ class EpochBatches:
 
     def __init__(self, batch_sampler, seed: int) -> None:
         self.batch_sampler = batch_sampler
-        self.sampler = getattr(batch_sampler, 'sampler', None)
-        self.batch_size: int | None = getattr(batch_sampler, 'batch_size', None)
+        self.sampler: Any = getattr(batch_sampler, 'sampler', None)
+        self.batch_size: Any = getattr(batch_sampler, 'batch_size', None)
         self.drop_last: bool = getattr(batch_sampler, 'drop_last', False)
         self.seed = seed
         self.epoch = 0

@@ -44,7 +44,7 @@ class TrainSamples(Dataset):
     skipped images to the main process together with the batch.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self.skipped: list[Skipped] = []
         self.provide_rng = ProvideRng()
@@ -62,16 +62,19 @@ class TrainSamples(Dataset):
         replacements = None
         for _ in range(MAX_TRIES):
             try:
-                with seeded_for(index), self.provide_rng.of(index):
+                with seeded_for(index):
+                    self.provide_rng.index = index
                     return self.dataset[index]
             except BadImageError as fault:
                 self.skipped.append(Skipped(fault.path, fault.reason or 'bad image'))
             except Exception as error:
-                if not (fault := self._fault(index)):
+                if not (found := self._fault(index)):
                     raise
-                self.skipped.append(Skipped(fault.path, f'{fault.reason} ({error})'))
+                self.skipped.append(Skipped(found.path, f'{found.reason} ({error})'))
+            finally:
+                self.provide_rng.index = None
             replacements = replacements or index.rng()
-            index = SampleIndex(replacements.integers(len(self)), index.epoch, index.seed)
+            index = SampleIndex(int(replacements.integers(len(self))), index.epoch, index.seed)
         paths = ', '.join(skipped.path for skipped in self.skipped[-3:])
         raise UserError(
             f'{MAX_TRIES} images in a row cannot be read, among them {paths} '
@@ -104,15 +107,6 @@ class ProvideRng:
             if inner is not None:
                 self.insert_into(inner)
 
-    @contextmanager
-    def of(self, index: SampleIndex) -> Iterator[None]:
-        """Provide the generator of ``index`` inside the context."""
-        self.index = index
-        try:
-            yield
-        finally:
-            self.index = None
-
     def __call__(self, results: dict) -> dict:
         if self.index is not None:
             results['rng'] = self.index.rng()
@@ -128,7 +122,7 @@ def seeded_for(index: SampleIndex) -> Iterator[None]:
     for_python, for_numpy, for_torch = index.global_seeds()
     random.seed(for_python)
     np.random.seed(for_numpy)
-    torch.random.default_generator.manual_seed(for_torch)
+    torch.default_generator.manual_seed(for_torch)
     try:
         yield
     finally:

@@ -43,9 +43,9 @@ class View:
     threshold: int = 128
 
     def __post_init__(self):
-        if isinstance(self.size, int):
-            object.__setattr__(self, 'size', (self.size, self.size))
-        self._check('size', len(self.size) == 2 and min(self.size) >= 1, 'one or two numbers >= 1')
+        size = (self.size, self.size) if isinstance(self.size, int) else self.size
+        object.__setattr__(self, 'size', size)
+        self._check('size', len(size) == 2 and min(size) >= 1, 'one or two numbers >= 1')
         self._check('num', self.num >= 1, 'at least 1')
         self._check('area', 0 < self.area[0] <= self.area[1] <= 1, '0 < low <= high <= 1')
         self._check('ratio', 0 < self.ratio[0] <= self.ratio[1], '0 < low <= high')
@@ -78,7 +78,7 @@ class ViewParams:
 def draw_view(view: View, height: int, width: int, rng: np.random.Generator) -> ViewParams:
     """Draw the parameters of one view of a ``height`` x ``width`` image."""
     return ViewParams(
-        size=view.size,
+        size=view.size,  # type: ignore[arg-type]  # always a pair after __post_init__
         box=draw_box(view, height, width, rng),
         flip=rng.random() < view.flip,
         jitter=draw_jitter(view, rng) if rng.random() < view.jitter else (),

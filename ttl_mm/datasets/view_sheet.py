@@ -35,16 +35,15 @@ def view_sheet(
     """
     samples = TrainSamples(dataset)
     chosen = np.unique(np.linspace(0, len(samples) - 1, images).round().astype(int)).tolist()
-    rows = []
+    rows: list[list[Tile]] = []
     for index in chosen:
         row = [Tile(fit(image_of(dataset, index, rgb), height, max_width=2 * height), 'image')]
         for epoch in range(epochs):
             views = views_of(samples, SampleIndex(index, epoch, seed), rgb)
             scale = height / max(view.shape[0] for view in views)
-            row += [
-                Tile(fit(view, max(1, round(scale * view.shape[0]))), f'epoch {epoch + 1} view {i}')
-                for i, view in enumerate(views, 1)
-            ]
+            for i, view in enumerate(views, 1):
+                resized = fit(view, max(1, round(scale * view.shape[0])))
+                row.append(Tile(resized, f'epoch {epoch + 1}, view {i}'))
         rows.append(row if not rows else [tile._replace(caption='') for tile in row])
     return picture_grid(rows)
 

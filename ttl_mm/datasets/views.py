@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from mmcv.transforms import BaseTransform
 
 from ttl_mm.datasets import color
-from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, open_image
+from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, JpegFile, open_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
 from ttl_mm.errors import UserError
@@ -57,7 +57,7 @@ class RandomViews(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         if 'img' in results:
-            file = DecodedFile(as_bgr(results['img'], self.rgb))
+            file: JpegFile | DecodedFile = DecodedFile(as_bgr(results['img'], self.rgb))
         else:
             file = open_image(results['img_path'], self.max_pixels)
         height, width, rng = file.height, file.width, generator_of(results)

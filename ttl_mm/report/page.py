@@ -120,12 +120,12 @@ def _table(table: Table) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    raster = isinstance(picture.figure, np.ndarray)
-    kind = 'image/png' if raster else 'image/svg+xml'
     image = BytesIO()
-    if raster:
+    if isinstance(picture.figure, np.ndarray):
+        kind = 'image/png'
         _save_png(picture.figure, image)
     else:
+        kind = 'image/svg+xml'
         with matplotlib.rc_context({'svg.hashsalt': picture.name}):  # equal input, equal file
             picture.figure.savefig(image, format='svg', metadata={'Date': None})
     data = base64.b64encode(image.getvalue()).decode()
