@@ -2,4 +2,4 @@
 
 
 class UserError(Exception):
-    """Something the user can mend. The message names the value found and the remedy."""
+    """Something the user can correct. The message names the value found and the remedy."""

@@ -29,7 +29,7 @@ def sha256(path):
 
 
 def plain_pass(network, folder, size, edge):
-    """PIL and torch alone: short side, centre crop, normalise, forward one by one, mean."""
+    """PIL and torch alone: short side, center crop, normalize, forward one by one, mean."""
     mean, std = (np.array(IMAGENET[key]) for key in ('mean', 'std'))
     rows = []
     for path in sorted(folder.glob('*/*.png')):
@@ -121,7 +121,7 @@ def test_an_interrupted_extraction_goes_on_where_it_was(network, folder, tmp_pat
     assert finished.seen == 0
 
 
-def test_other_weights_start_anew(network, folder, tmp_path):
+def test_other_weights_are_extracted_again(network, folder, tmp_path):
     dataset = open_splits(str(folder), 32)[0]['test']
     path = tmp_path / 'a.safetensors'
     first = np.array(extract_features(network, preprocessor(), dataset, path).features)

@@ -5,7 +5,7 @@ import numpy as np
 
 
 def make_folder(root, classes=('ant', 'bee', 'cat'), count=6, size=40, seed=0):
-    """``root/CLASS/I.png``: noise around a grey level of the class."""
+    """``root/CLASS/I.png``: noise around a gray level of the class."""
     rng = np.random.default_rng(seed)
     for number, name in enumerate(classes):
         (root / name).mkdir(parents=True, exist_ok=True)

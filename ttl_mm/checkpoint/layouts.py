@@ -56,7 +56,7 @@ _DEPTHS = {  # (bottleneck, blocks per stage) -> depth
 
 
 def backbone_config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
-    """The mmpretrain config of the ResNet that tensors of these shapes form; None if of none.
+    """The mmpretrain config of the ResNet with tensors of these shapes; None if it is not known.
 
     Strides leave no trace in the shapes: they are taken to be the usual ones (``style='pytorch'``,
     which every framework here uses).

@@ -1,4 +1,4 @@
-"""Close every way on which mmengine would execute or trust a checkpoint file.
+"""Make mmengine read checkpoint files as data, never as code.
 
 ``load_from``, ``init_cfg=dict(type='Pretrained', ...)`` and the like all ask mmengine's
 CheckpointLoader, which has a function per scheme of address. :mod:`ttl_mm.registry` calls
@@ -54,7 +54,7 @@ def load_from_zoo(filename: str, map_location: Any = None, **kwargs: Any) -> dic
 
     The tensors of a backbone come under both spellings that configs ask for: bare (mmdet's
     ``init_cfg``) and below ``backbone.`` (``prefix='backbone.'``, ``load_from``), because mmengine
-    says nothing about a checkpoint that matches no tensor.
+    does not complain about a checkpoint that matches no tensor.
     """
     entry = find_entry(filename.removeprefix(SCHEME))
     path = fetch_checkpoint(entry)

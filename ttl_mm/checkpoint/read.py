@@ -41,7 +41,7 @@ _DISCARDED = (
     'mmengine.logging.history_buffer.HistoryBuffer',
     'mmengine.config.config.ConfigDict',
     'argparse.Namespace',
-    'builtins.getattr',  # a HistoryBuffer spells its methods so
+    'builtins.getattr',  # how a HistoryBuffer pickles its methods
     '_codecs.encode',
     'numpy.dtype',
     'numpy.ndarray',
@@ -84,7 +84,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
 
 def _read_torch(path: Path) -> Any:
     with path.open('rb') as file:
-        zipped = file.read(4) == b'PK\x03\x04'  # by which torch takes it for an archive
+        zipped = file.read(4) == b'PK\x03\x04'  # how torch recognizes an archive
     if zipped:
         _check_archive(path)
     try:
@@ -162,7 +162,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def _read_onnx(path: Path) -> dict[str, Tensor]:
-    """The initialisers of a graph under the names of their parameters."""
+    """The initializers of a graph under the names of their parameters."""
     try:
         import onnx
     except ImportError as error:

@@ -1,10 +1,10 @@
-r"""A checkpoint file that is either whole or not there, and that shows when it was damaged.
+r"""Checkpoint files that are complete or absent, and in which any damage is detected.
 
 The file is what ``torch.save`` writes, with one line of JSON behind it::
 
     <zip archive of torch.save>\n{"ttl_mm": 1, "iter": 300, "epoch": 3, "sha256": "..."}\n
 
-``torch.load`` and other zip readers pass over such a line. The hash covers everything else in the
+``torch.load`` and other zip readers ignore such a line. The hash covers everything else in the
 file, and the numbers in the line.
 """
 
@@ -36,7 +36,7 @@ class SealLine(NamedTuple):
 
 
 class DamagedError(UserError):
-    """A checkpoint file that is not what was written."""
+    """A checkpoint file whose content is not what was written."""
 
 
 def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch: int) -> None:
@@ -131,10 +131,10 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 def sealed_files(folder: Path) -> list[tuple[Path, SealLine]]:
     """The checkpoints in a folder that carry a seal, newest first."""
-    return _look_at_seals(folder)[0]
+    return _read_seals(folder)[0]
 
 
-def _look_at_seals(folder: Path) -> tuple[list[tuple[Path, SealLine]], list[str]]:
+def _read_seals(folder: Path) -> tuple[list[tuple[Path, SealLine]], list[str]]:
     """The checkpoints with a seal, newest first, and what is wrong with the others."""
     found, problems = [], []
     for path in sorted(path for pattern in NAMES for path in folder.glob(pattern)):
@@ -147,12 +147,12 @@ def _look_at_seals(folder: Path) -> tuple[list[tuple[Path, SealLine]], list[str]
 
 
 def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest checkpoint that is whole, and what is wrong with those passed over.
+    """The newest checkpoint that is whole, and what is wrong with newer ones.
 
     Raises:
         UserError: There are checkpoints, and none is whole.
     """
-    found, problems = _look_at_seals(folder)
+    found, problems = _read_seals(folder)
     for path, _ in found:
         try:
             verify(path)

@@ -1,4 +1,4 @@
-"""Judging frozen features: extraction, kNN, linear, low-shot, retrieval, and the online probe."""
+"""Evaluation of frozen features: extraction, kNN, linear, low-shot, retrieval, online probe."""
 
 from ttl_mm.evaluation.knn import knn_classify, knn_sweep
 from ttl_mm.evaluation.linear import linear_classify

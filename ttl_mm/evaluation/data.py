@@ -18,7 +18,7 @@ TEST_SHARE = 0.2
 
 
 def evaluation_pipeline(size: int) -> list[dict]:
-    """A single centre crop: short side to 256 / 224 of ``size``, then the middle.
+    """A single center crop: short side to 256 / 224 of ``size``, then the middle.
 
     Images meant for networks with small inputs, below 96 pixels, have no margin to crop away.
     """
@@ -33,7 +33,7 @@ def evaluation_pipeline(size: int) -> list[dict]:
 
 
 def open_splits(data: str, size: int) -> tuple[dict[str, Dataset], str]:
-    """The labelled splits ``train`` and ``test``, and how they came about, in words.
+    """The labelled splits ``train`` and ``test``, and a phrase that says how they were made.
 
     Args:
         data: a folder with ``train`` and ``val`` or ``test``, each with a sub-folder per class; or

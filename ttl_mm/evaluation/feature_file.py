@@ -3,7 +3,7 @@
 The file is a safetensors file: ``stage4`` (N, D) and the other stages asked for, ``labels`` (N,),
 ``paths`` (UTF-8, one a line), and in its header what made it. While it is written it is called
 ``*.partial`` and ``*.progress`` beside it says which batches are there, so that an interrupted
-extraction, of any number of processes, goes on where it was.
+extraction, of any number of processes, continues where it stopped.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""From a network and a dataset to a file of features."""
+"""Run a network over a dataset and write its features to a file."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ def extract_features(
 
     Args:
         backbone: maps images to feature maps.
-        preprocessor: moves a batch to the backbone's device and normalises it.
+        preprocessor: moves a batch to the backbone's device and normalizes it.
         dataset: labelled; its items are as PackInputs makes them, the same on every access.
         path: the file to make.
         about: origin of the weights and of the images, kept in the file.
@@ -92,7 +92,7 @@ def _is_current(path: Path, about: dict) -> bool:
         return False
     try:
         found = read_features(path).about
-    except UserError:  # damaged or of another kind: made anew
+    except UserError:  # damaged or of another kind: extract again
         return False
     return {**found, 'stage': None} == {**json.loads(json.dumps(about)), 'stage': None}
 

@@ -1,4 +1,4 @@
-"""From a batch of images to features: the one forward pass of every evaluation."""
+"""The forward pass that every evaluation shares: from a batch of images to features."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
         with torch.no_grad():
             yield
     finally:
-        for part, training in modes:  # and not .train(), which would wake frozen stages
+        for part, training in modes:  # not .train(), which would also switch frozen stages
             part.training = training
 
 
@@ -50,7 +50,7 @@ def pooled(outputs: Tensor | Sequence[Tensor]) -> list[Tensor]:
 
 
 def images_of(preprocessor: nn.Module, batch: dict) -> Tensor:
-    """The images of a batch, (n, 3, H, W), on the model's device and normalised.
+    """The images of a batch, (n, 3, H, W), on the model's device and normalized.
 
     mmselfsup's preprocessors go on to make the input of their pretext task; that of their base
     class is the image itself.
@@ -67,7 +67,7 @@ def extract_batches(
 
     Args:
         backbone: in the mode it is to be used in, see :func:`evaluating`.
-        preprocessor: moves a batch to the device and normalises it.
+        preprocessor: moves a batch to the device and normalizes it.
         batches: ``inputs`` (n, 3, H, W) and ``data_samples``, as mmengine's default_collate makes.
     """
     for batch in batches:

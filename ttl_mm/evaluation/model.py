@@ -1,4 +1,4 @@
-"""The network of an evaluation: a checkpoint's backbone, and the normalisation of its images."""
+"""The network of an evaluation: a checkpoint's backbone, and the normalization of its images."""
 
 from pathlib import Path
 
@@ -25,30 +25,30 @@ def load_model(
     Args:
         checkpoint: a file in any layout that :mod:`ttl_mm.checkpoint.load` reads, or ``ttl_mm://name``.
         config: a config with the backbone and the ``data_preprocessor``. Without one the backbone
-            is read off the shapes, and images are normalised as for ImageNet.
+            is read off the shapes, and images are normalized as for ImageNet.
         device: a GPU if there is one, by default.
     """
     path = resolve(checkpoint)
     state = load_backbone_state(path)
     if config is not None:
-        backbone_cfg, normalise = _from_config(config)
+        backbone_cfg, preprocessor_cfg = _from_config(config)
     else:
         backbone_cfg = layouts.backbone_config(shapes_of(state))
-        normalise = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
+        preprocessor_cfg = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
     if backbone_cfg is None:
         raise UserError(
             f'the architecture of {checkpoint} is not known from its shapes: give the config it '
             'was trained by with --config.'
         )
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        backbone, preprocessor = MODELS.build(backbone_cfg), MODELS.build(normalise)
+        backbone, preprocessor = MODELS.build(backbone_cfg), MODELS.build(preprocessor_cfg)
     load_state(backbone, state, checkpoint)
     device = torch.device(device or ('cuda' if torch.cuda.is_available() else 'cpu'))
     about = {
         'checkpoint': Path(path).name,
         'checkpoint_sha256': sha256_of(path),
         'architecture': layouts.architecture(shapes_of(state)),
-        'normalisation': {key: normalise.get(key) for key in ('mean', 'std', 'to_rgb')},
+        'normalisation': {key: preprocessor_cfg.get(key) for key in ('mean', 'std', 'to_rgb')},
     }
     backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here
     return backbone, preprocessor.to(device), about
@@ -58,13 +58,13 @@ def _from_config(path: str) -> tuple[dict, dict]:
     config = read_config(path)
     model = config.get('model') or {}
     # mmpretrain's own configs have it beside the model, without a type
-    normalise = model.get('data_preprocessor') or config.get('data_preprocessor')
-    if not model.get('backbone') or not normalise:
+    preprocessor = model.get('data_preprocessor') or config.get('data_preprocessor')
+    if not model.get('backbone') or not preprocessor:
         raise UserError(f'{path} has no model with a backbone and a data_preprocessor.')
     backbone = {**model['backbone'], 'init_cfg': None, 'frozen_stages': -1}
     if 'norm_cfg' in backbone:
         backbone['norm_cfg'] = {**backbone['norm_cfg'], 'type': 'BN'}  # the same in evaluation
-    return backbone, {'type': 'ClsDataPreprocessor', **normalise}
+    return backbone, {'type': 'ClsDataPreprocessor', **preprocessor}
 
 
 def default_size(backbone: nn.Module) -> int:

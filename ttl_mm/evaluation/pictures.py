@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-FEW = 20  # classes that can be told apart by colour, and named along an axis
+FEW = 20  # classes that can be distinguished by color, and named along an axis
 
 
 def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 2000) -> None:
-    """A t-SNE map, coloured by class, of at most ``max_points`` evenly chosen samples."""
+    """A t-SNE map, colored by class, of at most ``max_points`` evenly chosen samples."""
     from sklearn.manifold import TSNE
     from sklearn.preprocessing import normalize
 
@@ -20,11 +20,11 @@ def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 200
     perplexity = min(30.0, (len(chosen) - 1) / 3)
     points = TSNE(perplexity=perplexity, init='pca', random_state=0).fit_transform(unit)
     figure, axes = _figure()
-    colours = plt.get_cmap('tab20' if len(classes) > 10 else 'tab10')
+    colors = plt.get_cmap('tab20' if len(classes) > 10 else 'tab10')
     for number, name in enumerate(classes):
         members = labels[chosen] == number
-        colour = colours(number % colours.N)
-        axes.scatter(*points[members].T, s=8, color=colour, label=name, linewidths=0)
+        color = colors(number % colors.N)
+        axes.scatter(*points[members].T, s=8, color=color, label=name, linewidths=0)
     if len(classes) <= FEW:
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
     axes.set(xticks=[], yticks=[], title=f't-SNE of {len(chosen)} of {len(labels)} features')
@@ -46,8 +46,8 @@ def draw_confusion(labels, predicted, classes, path: str | Path, title: str = ''
         axes.set_yticks(range(len(classes)), classes)
         for (row, column), count in np.ndenumerate(matrix):
             if count:
-                colour = 'white' if shares[row, column] > 0.5 else 'black'
-                axes.text(column, row, count, ha='center', va='center', color=colour, fontsize=7)
+                color = 'white' if shares[row, column] > 0.5 else 'black'
+                axes.text(column, row, count, ha='center', va='center', color=color, fontsize=7)
     _save(figure, path)
 
 

@@ -35,7 +35,7 @@ class Probe:
     Args:
         train: A labelled dataset or its config, with a pipeline that ends in PackInputs.
         test: The same, of the images to classify.
-        neighbors: How many vote.
+        neighbors: How many of them vote.
         temperature: The vote of a neighbor is exp(cosine / temperature).
         linear: Whether to fit a linear probe too.
         max_train: Use at most so many training images, evenly spread over the dataset.

@@ -1,4 +1,4 @@
-"""From a checkpoint and a folder to figures: what ``ttl eval`` does."""
+"""What ``ttl eval`` does: evaluate a checkpoint on a folder of images."""
 
 import os
 import sys
@@ -32,13 +32,13 @@ def evaluate_checkpoint(
     device: str | None = None,
     **extraction,
 ) -> list[dict] | None:
-    """Extract if need be, measure, print a table, write ``figures.json`` and pictures.
+    """Extract features if necessary, measure, print a table, write ``figures.json`` and pictures.
 
     Args:
         source: a checkpoint; or a folder with both feature files; or the two files.
         data: for a checkpoint, what :func:`ttl_mm.evaluation.data.open_splits` takes.
         protocols: some of 'knn', 'linear', 'lowshot'.
-        k: numbers of neighbours.
+        k: numbers of neighbors.
         temperature: temperatures of the votes.
         stage: which of the extracted stages to evaluate; the last by default.
         tsne: whether to draw a t-SNE map of the test features.
@@ -144,7 +144,7 @@ def join_group() -> None:
 
 
 class Progress:
-    """A line on the terminal, or one a tenth where there is none."""
+    """Prints one line that is overwritten on a terminal, elsewhere a line per tenth."""
 
     def __init__(self, name: str) -> None:
         self.name, self.tenth = name, 0

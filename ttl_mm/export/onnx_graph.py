@@ -1,4 +1,4 @@
-"""A ResNet as an ONNX graph whose initialisers keep the names of the tensors.
+"""A ResNet as an ONNX graph whose initializers keep the names of the tensors.
 
 Written node by node: tracing would fold or rename the tensors and record paths of this machine.
 """

@@ -1,4 +1,4 @@
-"""Over- and under-clustering, planning a run, reports."""
+"""Pure measures of features: clustering, collapse, the risk of false negatives, poles."""
 
 from ttl_mm.gauges.analysis import Analysis, analyze_features, explore_ranks
 from ttl_mm.gauges.binomial_tail import (

@@ -14,7 +14,7 @@ from ttl_mm.gauges.collapse import effective_rank, feature_std
 
 @dataclass
 class Analysis:
-    """What is known of some features; rates are per rank 1..m.
+    """What was measured of some features; rates are per rank 1..m.
 
     Args:
         images: Number of features.
@@ -68,7 +68,7 @@ def analyze_features(
         features: (N, D).
         labels: (N,), at least two classes.
         batch_size: Images of a batch on one device while training.
-        ranks: Deputies to judge; hardest, 5, 2..10 and m/2 by default.
+        ranks: Deputies to measure; hardest, 5, 2..10 and m/2 by default.
         num_batches: How many batches are drawn.
         risk: Bound on the over-clustering risk for the suggested k.
         seed: Of the draw.
@@ -77,7 +77,7 @@ def analyze_features(
     """
     if not 2 <= batch_size <= len(features):
         raise UserError(
-            f'batch size {batch_size} with {len(features)} images: it lies between 2 and that.'
+            f'batch size {batch_size} with {len(features)} images: choose 2 to {len(features)}.'
         )
     counts = labels.unique(return_counts=True)[1].double()
     if len(counts) < 2:

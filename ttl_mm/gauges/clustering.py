@@ -30,7 +30,7 @@ def class_divergence(features: Tensor, labels: Tensor, spread: str = 'within') -
         features: (N, D).
         labels: (N,), at least two classes.
         spread: What s is, as a root mean square per dimension: ``'within'`` the deviation from the
-            centre of the own class, ``'total'`` the deviation from the mean of all features.
+            center of the own class, ``'total'`` the deviation from the mean of all features.
     """
     if spread not in ('within', 'total'):
         raise ValueError(f"spread is 'within' or 'total', not {spread!r}")
@@ -99,10 +99,9 @@ class RankExplorer:
     """
 
     def __init__(self) -> None:
-        self._shares: list[
-            Tensor
-        ] = []  # per batch (m,): share of the anchors with a false negative
-        self._holds: list[Tensor] = []  # per batch (m,): does any anchor have one
+        # per batch (m,): the share of the anchors with a false negative, and whether any has one
+        self._shares: list[Tensor] = []
+        self._holds: list[Tensor] = []
 
     def add(self, query: Tensor, key: Tensor, labels: Tensor, offset: int = 0) -> None:
         """Add one batch; arguments as in :func:`false_negatives_by_rank`."""

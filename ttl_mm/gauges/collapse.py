@@ -20,8 +20,8 @@ def feature_std(features: Tensor) -> float:
 def effective_rank(features: Tensor) -> float:
     r"""Number of dimensions that the features use, :math:`\exp(-\sum_i p_i \ln p_i)`.
 
-    :math:`p_i = \sigma_i / \sum_j \sigma_j` are the normalised singular values of the features as
-    they are (not centred: one point and two opposite poles both have rank 1, which is the alarm).
+    :math:`p_i = \sigma_i / \sum_j \sigma_j` are the normalized singular values of the features as
+    they are (not centered: one point and two opposite poles both have rank 1, which is the alarm).
     It lies in [1, min(N, D)], is 0 for features that are all zero and NaN for non-finite ones.
 
     Args:

@@ -15,7 +15,7 @@ from ttl_mm.gauges.binomial_tail import overclustering_risk
 def fewest_poles(m: int, k: int, risk: float) -> int:
     """Fewest equal poles that satisfy rank k in all but a share ``risk`` of the anchors.
 
-    Fewer poles than classes mean that the loss does not ask for the classes to be told apart.
+    Fewer poles than classes mean that the loss does not ask for the classes to be separated.
 
     Args:
         m: Number of negatives of an anchor.

@@ -1,4 +1,4 @@
-"""The manifest: what the zoo offers, where it lies, and how to know that it is the right thing.
+"""The manifest: what the zoo offers, where each file is, and how to recognize it.
 
 ``manifest.json`` maps a name to an :class:`Entry`. Only the standard library is needed to read it.
 """
@@ -43,7 +43,7 @@ class Entry:
     licence: str
     about: str
     backbone: dict[str, Any]
-    images: str = 'ImageNet mean and std, RGB'  # how they are to be normalised
+    images: str = 'ImageNet mean and std, RGB'  # how to normalize them
     config: str | None = None
     results: tuple[dict[str, Any], ...] = ()
     redirect_hosts: tuple[str, ...] = ()

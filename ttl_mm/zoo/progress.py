@@ -1,4 +1,4 @@
-"""Fetching with signs of life on stderr: lines, and a bar where a person is looking."""
+"""Fetch with progress on stderr: lines of text, and a bar on a terminal."""
 
 import contextlib
 import sys
@@ -18,7 +18,7 @@ def fetch_visibly(
     allow_unhashed: bool = False,
     timeout: float = TIMEOUT,
 ) -> Path:
-    """:func:`ttl_mm.zoo.cache.fetch` for everything that a user starts."""
+    """:func:`ttl_mm.zoo.cache.fetch` with progress for the user."""
     with _bar(entry.name) as report:
         return fetch(
             entry,
