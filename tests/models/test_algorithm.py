@@ -108,17 +108,10 @@ def test_update_moves_parameters_and_leaves_statistics():
 def test_gap_shrinks_by_the_product_of_momenta():
     model = build()
     start = model.target_neck.fc.weight - model.neck.fc.weight
-    for momentum in (0.9, 0.5, 0.99):
+    for momentum in (0.9, 0.5, 1.0, 0.99):
         model.update_target(momentum)
     gap = model.target_neck.fc.weight - model.neck.fc.weight
     torch.testing.assert_close(gap, start * 0.9 * 0.5 * 0.99)
-
-
-def test_momentum_one_stands_still():
-    model = build()
-    before = model.target_neck.fc.weight.clone()
-    model.update_target(1.0)
-    assert torch.equal(model.target_neck.fc.weight, before)
 
 
 def test_target_starts_from_the_initialised_online_network():
@@ -191,8 +184,8 @@ def test_memory_format_changes_no_result():
     ('options', 'found'),
     [
         ({'target_momentum': 1.5}, r'target_momentum=1\.5'),
-        ({'base_momentum': 0.9}, r'write target_momentum=0\.9'),
-        ({'pretrained': 'a.pth'}, r"init_cfg=dict\(type='Pretrained', checkpoint='a\.pth'"),
+        ({'base_momentum': 0.9}, r'base_momentum=0\.9: write target_momentum'),
+        ({'pretrained': 'a.pth'}, r"pretrained='a\.pth': write init_cfg=dict\("),
         ({'online_sizes': (224, 96)}, r'online_sizes=\(224, 96\)'),
         ({'target_sizes': (0, 96)}, r'target_sizes=\(0, 96\)'),
     ],
@@ -233,22 +226,11 @@ def test_passes_that_do_not_train_need_no_update():
         model.train().loss(views(8, 8))
 
 
-class Untupled(nn.Module):
-    """A module of one's own, which returns a tensor."""
-
-    def __init__(self, module):
-        super().__init__()
-        self.module = module
-
-    def forward(self, x):
-        return self.module(x)[0]
-
-
 def test_own_modules_may_return_tensors():
     model, inputs = build(), views(16, 16, 8, 8)
     own = deepcopy(model)
     for name in ('backbone', 'neck', 'target_backbone', 'target_neck'):
-        setattr(own, name, Untupled(getattr(own, name)))
+        getattr(own, name).register_forward_hook(lambda module, args, output: output[0])
     expected = model.loss(list(inputs))['loss']
     torch.testing.assert_close(own.loss(list(inputs))['loss'], expected)
 

@@ -309,3 +309,5 @@ def test_reductions():
     )
     with pytest.raises(UserError, match='median'):
         truncated_triplet_loss(query, key, (5, 5), reduction='median')
+    with pytest.raises(UserError, match="ranks='easy'"):
+        truncated_triplet_loss(query, key, 'easy')

@@ -20,6 +20,11 @@ ADD_THE_HOOK = (
     'Add to the config, with the epochs of the whole schedule:\n'
     "default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))"
 )
+_OLD_OPTIONS = {
+    'base_momentum': "write target_momentum, the share that the target keeps; mmpretrain's "
+    'base_momentum is the share it gives up.',
+    'pretrained': "write init_cfg=dict(type='Pretrained', checkpoint=FILE).",
+}
 
 
 def draw_sizes(seed: int, iteration: int, ranges: list[SizeRange]) -> list[int]:
@@ -88,8 +93,10 @@ class TTLAlgorithm(BaseSelfSupervisor):
         init_cfg: dict | list | None = None,
         **old: Any,
     ):
-        if old:
-            _refuse_old_options(**old)
+        for name, value in old.items():
+            if name not in _OLD_OPTIONS:
+                raise TypeError(f'TTLAlgorithm has no option {name!r}.')
+            raise UserError(f'{name}={value!r}: {_OLD_OPTIONS[name]}')
         super().__init__(
             backbone=backbone,
             neck=neck,
@@ -114,7 +121,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         self.target_neck = deepcopy(self.neck).requires_grad_(False)
         self.seed = 0
         self.iteration = 0
-        self._passed = False  # whether the last training pass still waits for the target's update
+        self._update_due = False  # since the last training pass
 
     def init_weights(self) -> None:
         """Initialize the online network and start the target from it."""
@@ -125,7 +132,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         """Tell the model where the run is; the sizes of this iteration follow from it."""
         self.seed = seed
         self.iteration = iteration
-        self._passed = False
+        self._update_due = False
 
     def parameter_pairs(self) -> tuple[list[Tensor], list[Tensor]]:
         """Parameters of the target network and, in the same order, of the online network."""
@@ -137,7 +144,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
     def update_target(self, momentum: float) -> None:
         """θ_target <- m·θ_target + (1 - m)·θ_online, parameters only."""
         foreach_lerp_(*self.parameter_pairs(), 1 - momentum)
-        self._passed = False
+        self._update_due = False
 
     @torch.no_grad()
     def sync_target(self) -> None:
@@ -155,7 +162,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
         if len(inputs) < NUM_TARGETS:
             raise UserError(f'{len(inputs)} view of an image: the loss needs at least two.')
         trains = self.training and torch.is_grad_enabled()
-        if trains and self._passed:
+        if trains and self._update_due:
             raise UserError(
                 'the target network was not updated since the last training pass, so it would '
                 f'never move. {ADD_THE_HOOK}\nIn a loop of your own call '
@@ -171,12 +178,12 @@ class TTLAlgorithm(BaseSelfSupervisor):
         views = [rescale(x, s) for x, s in zip(large, sizes['online'])] + inputs[NUM_TARGETS:]
         predictions = [self.head.predict(z) for z in self.project(views)]
 
-        total = 0.0
+        losses = []  # per target, the mean over the views that predict it
         for t, target in enumerate(targets):
             sources = [p for s, p in enumerate(predictions) if s != t]
-            total = total + sum(self.head.compare(p, target) for p in sources) / len(sources)
-        self._passed = self._passed or trains
-        return {'loss': total}
+            losses.append(sum(self.head.compare(p, target) for p in sources) / len(sources))
+        self._update_due = self._update_due or trains
+        return {'loss': losses[0] + losses[1]}
 
     def view_sizes(self) -> dict[str, list[int | None]]:
         """The sizes of this iteration for the two large views of either network.
@@ -210,19 +217,3 @@ def _project(backbone: nn.Module, neck: nn.Module, images: Tensor) -> Tensor:
     maps = backbone(images)
     projections = neck((maps,) if isinstance(maps, Tensor) else maps)
     return projections if isinstance(projections, Tensor) else projections[0]
-
-
-def _refuse_old_options(
-    base_momentum: float | None = None, pretrained: str | None = None, **unknown: Any
-) -> None:
-    if unknown:
-        raise TypeError(f'TTLAlgorithm has no option {", ".join(unknown)}.')
-    if base_momentum is not None:
-        raise UserError(
-            f'base_momentum={base_momentum}: write target_momentum={base_momentum}. It is the '
-            "share that the target keeps; mmpretrain's base_momentum is the share it gives up."
-        )
-    raise UserError(
-        f"pretrained={pretrained!r}: write init_cfg=dict(type='Pretrained', "
-        f'checkpoint={pretrained!r}).'
-    )

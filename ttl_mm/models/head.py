@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from mmengine.dist import all_gather, get_rank
@@ -115,10 +115,8 @@ class TruncatedTripletHead(BaseModule):
         """
         if self.deputy == SEMI_HARD:
             return None
-        if self.deputy == MEDIAN:
-            return deputy_ranks(num_negatives)
-        if self.deputy == ALL:
-            return 1, num_negatives
+        if isinstance(self.deputy, str):
+            return (1, num_negatives) if self.deputy == ALL else deputy_ranks(num_negatives)
         return self.deputy if isinstance(self.deputy, tuple) else (self.deputy, self.deputy)
 
     def _report(self, num_negatives: int) -> None:
@@ -140,7 +138,7 @@ class TruncatedTripletHead(BaseModule):
             self._warned = True
 
 
-def check_deputy(deputy: Deputy) -> Deputy:
+def check_deputy(deputy: Any) -> Deputy:
     """Return the deputy, a pair as a tuple; raise if it is none.
 
     >>> check_deputy([2, 10])
@@ -166,8 +164,8 @@ def _is_rank(value: object) -> bool:
 
 def _refuse_old_options(
     k: int | None = None, smoothed: bool = False, ranks: Any = None, **unknown: Any
-) -> None:
-    """Raise with the new spelling of a deputy; unknown options are errors as everywhere."""
+) -> NoReturn:
+    """Tell the new spelling of a deputy."""
     if unknown:
         raise TypeError(f'TruncatedTripletHead has no option {", ".join(unknown)}.')
     if ranks is not None:
@@ -176,10 +174,8 @@ def _refuse_old_options(
         deputy = '(2, 2 * k + 1)' if k is None else f'(2, {2 * k + 1})'
     else:
         deputy = repr(MEDIAN if k is None else k)
-    raise UserError(
-        f'k={k}, smoothed={smoothed}, ranks={ranks!r}: one option replaces these three. Write '
-        f'deputy={deputy}.'
-    )
+    found = f'k={k}, smoothed={smoothed}, ranks={ranks!r}'
+    raise UserError(f'{found}: one option replaces these three. Write deputy={deputy}.')
 
 
 def _at_least_float32(x: Tensor) -> Tensor:

@@ -12,6 +12,8 @@ in three steps, which :func:`plain_truncated_triplet_loss` takes one after the o
 released code's value of one direction is 2·max(l, -50) + 100, where l = γ·d_pos - d_deputy.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,7 +29,9 @@ SEMI_HARD = 'semi-hard'
 #: the mean over all negatives
 ALL = 'all'
 
-_REDUCTIONS = {'mean': Tensor.mean, 'sum': Tensor.sum, 'none': lambda loss: loss}
+_REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    'mean': Tensor.mean, 'sum': Tensor.sum, 'none': lambda loss: loss,
+}  # fmt: skip
 
 
 def cosine_distances(query: Tensor, key: Tensor) -> Tensor:
@@ -145,7 +149,11 @@ def rank_window(ranks: Ranks, num_negatives: int) -> tuple[int, int]:
     >>> rank_window((2, 10), num_negatives=7)
     (2, 7)
     """
-    lo, hi = (1, num_negatives) if ranks == ALL else ranks
+    if isinstance(ranks, str):
+        if ranks != ALL:
+            raise UserError(f'ranks={ranks!r}: use (lo, hi), {SEMI_HARD!r} or {ALL!r}.')
+        ranks = (1, num_negatives)
+    lo, hi = ranks
     return max(1, min(lo, num_negatives)), max(1, min(hi, num_negatives))
 
 

@@ -1,4 +1,4 @@
-"""Start a part of a network from a pre-training checkpoint, or refuse to start."""
+"""Initialize a backbone, or stages of one, from a pre-training checkpoint."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,21 @@ from ttl_mm.registry import WEIGHT_INITIALIZERS
 
 @WEIGHT_INITIALIZERS.register_module()
 class PretrainedBackbone:
-    """``init_cfg`` of a ResNet, or of some of its stages under their usual names.
+    """``init_cfg`` of a ResNet, or of a module that holds some of its stages under their names.
 
-    Every tensor must come from the checkpoint, where mmengine's ``Pretrained`` accepts one that
-    matches nothing. Stages that only the checkpoint has are left out.
+    Every tensor of the module must come from the checkpoint; mmengine's ``Pretrained`` would accept
+    a file in which nothing matches. Stages that only the checkpoint has are ignored::
+
+        backbone=dict(
+            type='ResNet',
+            depth=50,
+            init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint='epoch_200.pth'),
+        )
 
     Args:
         checkpoint: A file in any layout that :func:`~ttl_mm.checkpoint.load.load_backbone_state`
             reads, or ``ttl_mm://name`` for one of the zoo.
-        fresh: Prefixes of tensors that have no counterpart in pre-training and keep their values.
+        fresh: Prefixes of tensors that pre-training does not have, which keep their initial values.
     """
 
     def __init__(self, checkpoint: str | None, fresh: Sequence[str] = ()) -> None:
@@ -30,7 +36,7 @@ class PretrainedBackbone:
         self.fresh = tuple(fresh)
 
     def __call__(self, module: nn.Module) -> None:
-        """Load, and log how much of the module came from the checkpoint."""
+        """Load the weights, and log how many tensors came from the checkpoint."""
         if not self.checkpoint:
             raise UserError(
                 f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint, with '
@@ -42,11 +48,11 @@ class PretrainedBackbone:
         state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
         kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
         loaded = load_state(module, state | kept, self.checkpoint)
-        if hasattr(module, 'zero_init_residual'):
-            module.zero_init_residual = False  # mmpretrain would zero the last norms after loading
+        if hasattr(module, 'zero_init_residual'):  # mmpretrain would zero the last norms afterwards
+            module.zero_init_residual = False  # type: ignore[assignment]
         if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
             update_init_info(module, init_info=f'PretrainedBackbone: {self.checkpoint}')
-        fresh = f', {len(kept)} start anew' if kept else ''
+        fresh = f', {len(kept)} keep their initial values' if kept else ''
         print_log(
             f'{type(module).__name__}: all {len(loaded.matched) - len(kept)} tensors from '
             f'{self.checkpoint}{fresh}',

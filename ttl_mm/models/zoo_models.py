@@ -1,4 +1,4 @@
-"""A zoo entry as a model in one call."""
+"""A model of the zoo in one call."""
 
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,19 @@ def get_model(
 
     Args:
         name: A name that ``ttl zoo list`` shows.
-        pretrained: True for the weights of the zoo, fetched and checked; False for none; a path
-            for your own checkpoint of the same architecture, in any layout.
-        device: Where to put it.
-        allow_unhashed: Fetch a file of which nobody has published the hash.
+        pretrained: True downloads and checks the weights of the zoo; False leaves the network
+            random; a path loads your own checkpoint of the same architecture, in any layout.
+        device: Where to put the model.
+        allow_unhashed: Accept a download for which nobody has published a hash.
         overrides: Options of the backbone, such as ``out_indices=(0, 1, 2, 3)``.
 
     Returns:
-        The model: it maps images (N, 3, H, W), normalised as ``ttl zoo list`` says, to a tuple of
-        feature maps.
+        The model, which maps images (N, 3, H, W), normalized as ``ttl zoo list`` says, to a tuple
+        of feature maps.
+
+    Example:
+        >>> model = get_model('ttl_r18_digits', pretrained=False)
+        >>> [maps] = model(torch.zeros(1, 3, 16, 16))
     """
     entry = find_entry(name)
     backbone = MODELS.build({**entry.backbone, **overrides})

@@ -7,6 +7,7 @@ from mmengine.hooks import Hook
 
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
+from ttl_mm.models import TTLAlgorithm
 from ttl_mm.registry import HOOKS
 
 
@@ -48,11 +49,18 @@ class TargetUpdateHook(Hook):
 
     def before_train(self, runner) -> None:
         """Settle horizon and seed; start the target from the online network unless resuming."""
-        self.horizon = self.horizon_iters or self.horizon_epochs * len(runner.train_dataloader)
+        model = unwrap_model(runner.model)
+        if not isinstance(model, TTLAlgorithm):
+            raise UserError(
+                f'TargetUpdateHook moves the target of a TTLAlgorithm, and the model is a '
+                f'{type(model).__name__}: take the hook out of default_hooks or custom_hooks.'
+            )
+        self.model = model
+        iterations = len(runner.train_dataloader)
+        self.horizon = self.horizon_iters or (self.horizon_epochs or 0) * iterations
         seed = [runner.seed]
         broadcast_object_list(seed)  # all processes draw the same sizes, whatever their own seed
         self.seed = seed[0]
-        self.model = unwrap_model(runner.model)
         if runner.iter == 0:
             self.model.sync_target()
 
