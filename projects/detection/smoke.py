@@ -1,11 +1,12 @@
-"""Do the four main configs run here, on real data? Train, save, resume and test each of them.
+"""Check that the four main configs run on your data: train, save, resume and test each of them.
 
     python projects/detection/smoke.py COCO_FOLDER VOCDEVKIT [--checkpoint FILE] [--images N]
 
-The detectors are the shipped ones, with their ResNet-50, through ``run.sh`` and ``test.sh``; image
-size, batch and numbers of proposals are small enough for a CPU. Training goes 2 iterations, and 1
-more after a resume by the config in the work dir. All figures are printed: after 3 iterations they
-say that a metric works, not that a model does. Without VOC2012, VOC2007 is taken in its place.
+It runs the shipped detectors, with their ResNet-50, through ``run.sh`` and ``test.sh``; image size,
+batch size and numbers of proposals are small enough for a CPU. Training takes 2 iterations, and 1
+more after resuming with the config in the work directory. All figures are printed: after 3
+iterations they show that the metric works, not that the model does. Without VOC2012, VOC2007 is
+used twice.
 """
 
 import argparse
@@ -29,7 +30,7 @@ SMALL = {
     'model.train_cfg.rpn_proposal.max_per_img': 64,
     'model.train_cfg.rcnn.sampler.num': 32,
     'model.test_cfg.rpn.max_per_img': 16,
-    'model.test_cfg.rcnn.score_thr': 0.0,  # a metric has no figures where nothing is found
+    'model.test_cfg.rcnn.score_thr': 0.0,  # a metric has no figures if nothing is detected
     'model.test_cfg.rcnn.max_per_img': 16,
     'train_dataloader.batch_size': 2,
     'train_cfg.max_iters': 2,
@@ -45,7 +46,7 @@ SCALES = [(256, 160), (256, 192)]
 
 
 def options(name: str, has_voc2012: bool = True, images: int | None = None) -> dict:
-    """What brings the config ``name`` to a size for a CPU."""
+    """Options that make the config ``name`` small enough for a CPU."""
     chosen = dict(SMALL)
     datasets = [f'train_dataloader.dataset.datasets.{part}' for part in (0, 1)]
     if name.startswith(COCO):
@@ -63,7 +64,7 @@ def options(name: str, has_voc2012: bool = True, images: int | None = None) -> d
 
 
 def random_checkpoint(path: Path) -> str:
-    """Save a ResNet-50 that has seen nothing."""
+    """Save a randomly initialized ResNet-50."""
     import ttl_mm.registry  # noqa: F401  isort: skip
     import torch
     from mmpretrain.models import ResNet
@@ -74,7 +75,7 @@ def random_checkpoint(path: Path) -> str:
 
 
 def call(log: Path, script: str, *arguments: str, **environment: str) -> None:
-    """Run a script of this folder; its output goes to the end of ``log``."""
+    """Run a script of this folder and append its output to ``log``."""
     with log.open('a') as file:
         code = subprocess.run(
             [str(HERE / script), *arguments],
@@ -83,11 +84,13 @@ def call(log: Path, script: str, *arguments: str, **environment: str) -> None:
         ).returncode  # fmt: skip
     if code:
         tail = '\n'.join(log.read_text().splitlines()[-15:])
-        sys.exit(f'{tail}\n{script} {" ".join(arguments)}\nended with {code}; all of it: {log}')
+        sys.exit(
+            f'{tail}\n{script} {" ".join(arguments)}\nended with exit code {code}; the whole log: {log}'
+        )
 
 
 def run(name: str, checkpoint: str, work_dir: Path, changes: dict) -> dict[str, float]:
-    """Train, resume and test; the figures of the test."""
+    """Train, resume and test; return the figures of the test."""
     pairs = [f'{key}={value}'.replace(' ', '') for key, value in changes.items()]
     work_dir.mkdir(parents=True)
     log = work_dir / 'smoke.log'
@@ -98,12 +101,12 @@ def run(name: str, checkpoint: str, work_dir: Path, changes: dict) -> dict[str, 
     call(log, 'run.sh', config, checkpoint, '1', *more, RESUME='1')
     call(log, 'test.sh', config, str(work_dir / 'iter_3.pth'))
     check_losses(work_dir)
-    newest = max(work_dir.glob('*/*.json'))  # of the test: folders are named by the time
+    newest = max(work_dir.glob('*/*.json'))  # the test's: folders are named by their time
     return json.loads(newest.read_text())
 
 
 def check_losses(work_dir: Path) -> None:
-    """Every iteration was trained once, before or after the resume."""
+    """Check that every iteration was trained exactly once."""
     lines = [
         json.loads(line)
         for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
@@ -111,7 +114,7 @@ def check_losses(work_dir: Path) -> None:
     ]
     steps = [line['step'] for line in lines if 'loss' in line]
     if steps != [1, 2, 3]:
-        sys.exit(f'{work_dir}: losses were logged at the iterations {steps}, not at 1, 2, 3')
+        sys.exit(f'{work_dir}: losses were logged at iterations {steps} instead of 1, 2, 3')
 
 
 def main() -> None:

@@ -211,6 +211,13 @@ def res5_starts_at_random(cfg: Config) -> None:
     assert cfg.model.roi_head.shared_head.init_cfg is None
 
 
+def test_the_readme_says_how_to_get_the_supervised_weights() -> None:
+    readme = (FOLDER.parent / 'README.md').read_text()
+    for name in MAIN:
+        weights = load(f'{name}_supervised').weights
+        assert f"'{weights}', hash_prefix='{weights[-12:-4]}'" in readme
+
+
 def test_every_config_is_known() -> None:
     assert set(ALL) == {f'{m}{kind}' for m in MAIN for kind in ('', '_random', '_supervised')}
 

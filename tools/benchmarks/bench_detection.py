@@ -1,10 +1,10 @@
-"""Can the detector learn at all? Overfit Mask R-CNN C4 to 8 images of COCO, on a CPU.
+"""Check that the detector learns: overfit Mask R-CNN C4 to 8 images of COCO, on a CPU.
 
     python tools/benchmarks/bench_detection.py COCO_FOLDER
 
 It starts from the demo's backbone, a narrow ResNet-18 for small images. The config is the shipped
-one, with its losses, samplers, schedule, norms, precise BN and start from pre-training; only sizes
-differ. Box AP50 on the same 8 images must exceed 0.5, or the exit code is 1. The curve goes to
+one, with its losses, samplers, schedule, norms, precise BN and pre-trained weights; only sizes
+differ. The exit code is 1 unless box AP50 on the same 8 images exceeds 0.5. The curve is written to
 ``OUT/curve.json`` and ``OUT/curve.png``.
 """
 
@@ -24,8 +24,8 @@ GOAL = 0.5
 def subset(coco: Path, out: Path, count: int, share: float = 0.01) -> Path:
     """A COCO folder that trains and tests on ``count`` images of another.
 
-    They are the first ones, by id, of which every object covers at least ``share`` of the image:
-    smaller ones vanish at the size that a CPU can afford.
+    They are the first ones, by id, in which every object covers at least ``share`` of the image:
+    smaller objects vanish at an image size that a CPU can handle.
     """
     content = json.loads((coco / 'annotations' / 'instances_train2017.json').read_text())
     areas = {image['id']: [] for image in content['images']}
@@ -90,7 +90,7 @@ def options(checkpoint: str, iterations: int, side: int) -> dict:
 
 
 def curve(work_dir: Path) -> list[dict]:
-    """Box and mask AP50 by iteration, as the run logged them; nothing where nothing was found."""
+    """Box and mask AP50 by iteration as logged; iterations without any detection are left out."""
     lines = [
         json.loads(line)
         for path in sorted(work_dir.glob('*/vis_data/scalars.json'))

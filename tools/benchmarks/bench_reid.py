@@ -1,8 +1,8 @@
-"""Whether SYSU-30k fits: the list of 30 million names, the sampler over it, the retrieval.
+"""Measure re-identification at the size of SYSU-30k: 30 million names, their sampler, retrieval.
 
 ``python tools/benchmarks/bench_reid.py [list] [sampler] [retrieval]`` prints the figures of
-projects/sysu30k_reid/README.md. Needs 6 GB of disk in ``--folder`` and 5 GB of memory; times of
-rivals come from alternating rounds, the fastest of each counts.
+projects/sysu30k_reid/README.md. It needs 6 GB of disk space in ``--folder`` and 5 GB of memory.
+Times to be compared are the fastest of alternating rounds.
 """
 
 import argparse
@@ -45,14 +45,14 @@ def timed(function) -> tuple[float, object]:
 
 
 class SampleMemory:
-    """A pipeline that reads nothing but the name, and returns the memory of the worker."""
+    """A pipeline that reads no image and returns the memory of the worker."""
 
     def __call__(self, results: dict) -> tuple[int, int]:
         return os.getpid(), memory() if results['sample_idx'] % 100 == 0 else 0
 
 
 class OneImage:
-    """A pipeline's start that always reads the same file: 30 million exist on no test machine."""
+    """A first step that always names the same file, in place of 30 million different ones."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,6 +1,6 @@
-"""What pre-trained weights are used for, one vertical slice each.
+"""Applications of pre-trained weights and other methods, one self-contained slice each.
 
-A slice has its data, metrics, hooks and checks, ``parts.py``, which registers them (its configs
-name that module in ``custom_imports``), and ``command.py``, a subcommand of ``ttl``. No module
-outside a slice imports it, so any of them can be removed.
+A slice holds its data, metrics, hooks and checks. ``parts.py`` registers them; configs list that
+module in ``custom_imports``. ``command.py``, if there is one, is a subcommand of ``ttl``. No module
+outside of a slice imports it, so its folder can be removed.
 """

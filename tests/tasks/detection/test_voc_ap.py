@@ -217,5 +217,5 @@ def test_threshold_names_are_exact() -> None:
 
 
 def test_no_object_to_find_is_an_error() -> None:
-    with pytest.raises(UserError, match='no object to find'):
+    with pytest.raises(UserError, match='have no object to find'):
         evaluate_voc([image(FOUND, SCORES, TRUE, [True] * 3)], ['a'])

@@ -1,6 +1,6 @@
-"""Registers what the configs of detection name; they list this in ``custom_imports``."""
+"""Registers the parts that detection configs name; they list it in ``custom_imports``."""
 
-# ruff: noqa: E402  (mmdet must be there before our parts are)
+# ruff: noqa: E402  (mmdet must be imported before our parts)
 import ttl_mm.registry  # noqa: F401  isort: skip
 from ttl_mm.tasks.detection.requirements import require_detection
 

@@ -1,4 +1,4 @@
-"""Batch-norm statistics of the final weights, as detectron2's PRECISE_BN."""
+"""Batch-norm statistics that belong to the final weights, as detectron2's PRECISE_BN."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,12 +17,12 @@ from ttl_mm.registry import HOOKS
 
 @HOOKS.register_module()
 class PreciseBNHook(Hook):
-    """Measure the running mean and variance anew at the end of training.
+    """Compute running mean and variance again at the end of training.
 
     The running averages lag behind the weights. After the last iteration, and before the last
     checkpoint and validation, this hook replaces them by plain averages over ``iterations``
-    training batches. The model runs as in training, with its losses: the heads of a detector then
-    see the sampled regions that they were trained on, not the proposals of testing.
+    training batches. The model runs in training mode, losses included, so that the heads of a
+    detector see sampled regions as in training, not the proposals of testing.
 
     Args:
         iterations: Number of batches.
@@ -49,7 +49,7 @@ class PreciseBNHook(Hook):
 def measure_bn(model: nn.Module, batches: Iterable) -> None:
     """Set the running statistics of every layer in training mode to their mean over ``batches``.
 
-    Layers in evaluation mode (frozen ones) keep theirs. In a distributed run the ranks average.
+    Layers in evaluation mode (frozen ones) keep theirs. Ranks of a distributed run are averaged.
     """
     layers = [m for m in model.modules() if isinstance(m, BatchNorm) and m.training]
     layers = [m for m in layers if m.track_running_stats]
@@ -63,7 +63,7 @@ def measure_bn(model: nn.Module, batches: Iterable) -> None:
 
 @contextmanager
 def _cumulative(layers: list[BatchNorm]) -> Iterator[None]:
-    """Let the layers average from scratch with equal weights, which is momentum None in torch."""
+    """Let the layers average from zero with equal weights: momentum None in torch."""
     kept = [(layer, layer.momentum, layer.num_batches_tracked.clone()) for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
@@ -77,7 +77,7 @@ def _cumulative(layers: list[BatchNorm]) -> Iterator[None]:
 
 
 def _endless(loader: Iterable) -> Iterator:
-    """Batches over and over; out of their wrapping, if the loader is one of ours."""
+    """Repeat the batches without end, unwrapped if the loader is one of ours."""
     while True:
         for batch in loader:
             yield batch.data if isinstance(batch, Batch) else batch

@@ -1,4 +1,4 @@
-"""Pictures of what a detector predicts."""
+"""Pictures of a detector's predictions."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from ttl_mm.registry import HOOKS
 
 @HOOKS.register_module()
 class RenderPredictionsHook(Hook):
-    """While testing, draw truth (left) and prediction (right) of the first few images.
+    """During testing, draw ground truth (left) and predictions (right) of the first images.
 
-    The pictures go to ``rendered/`` in the work directory, under the names of the images.
+    The pictures are written to ``rendered/`` in the work directory, named after the images.
 
     Args:
-        images: How many, on each rank.
-        score: Predictions below it are left out.
+        images: Number of images on each rank.
+        score: Predictions with a lower score are not drawn.
     """
 
     priority = 'LOW'
@@ -26,11 +26,11 @@ class RenderPredictionsHook(Hook):
         self.score = score
 
     def before_test(self, runner) -> None:
-        """Start counting."""
+        """Reset the number of images that are left to draw."""
         self.left = self.images
 
     def after_test_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        """Draw the samples of this batch while there are images left to draw."""
+        """Draw samples of this batch until enough images are drawn."""
         for sample in outputs[: self.left]:
             path = Path(sample.img_path)
             runner.visualizer.add_datasample(

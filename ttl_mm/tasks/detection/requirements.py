@@ -1,4 +1,4 @@
-"""Detection needs mmdet and the compiled ops of mmcv: one sentence where they are missing."""
+"""Check that mmdet and the compiled ops of mmcv, which detection needs, can be imported."""
 
 from importlib import import_module
 
@@ -6,7 +6,7 @@ from ttl_mm.errors import UserError
 
 
 def require_detection() -> None:
-    """Import mmdet, or say what is missing; without this check mmdet ends in a traceback."""
+    """Import mmdet, or raise a :class:`UserError` that says what is missing and what to do."""
     import torch  # noqa: F401 the ops link against it
 
     for name, what in (('mmcv._ext', "mmcv's compiled ops"), ('mmdet.models', 'mmdet')):

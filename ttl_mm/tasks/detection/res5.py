@@ -1,4 +1,4 @@
-"""The head that all regions of a C4 detector share."""
+"""The shared head of a C4 detector, applied to every region."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ from ttl_mm.registry import MODELS
 
 @MODELS.register_module()
 class Res5(BaseModule):
-    """The last stage of a ResNet, and a norm behind its last ReLU.
+    """The last stage of a ResNet, followed by a norm.
 
-    Boxes and masks are predicted from its output. Its tensors are called ``layer4.*`` as in the
-    backbone, so that they can start from pre-training; those of the norm have no counterpart
-    there. mmpretrain's ``ResLayerExtraNorm`` is the same for ResNets of the usual width.
+    Boxes and masks are predicted from its output. Its tensors are named ``layer4.*`` as in the
+    backbone, so that they can be loaded from a pre-training checkpoint, which has no counterpart
+    of the norm. mmpretrain's ``ResLayerExtraNorm`` is the same for ResNets of standard width.
 
     Args:
         depth: Depth of the ResNet.
-        norm_cfg: All norms.
-        init_cfg: ``ttl_mm.PretrainedBackbone`` with ``fresh=['norm.']``; random when None.
+        norm_cfg: Config of all norms.
+        init_cfg: ``ttl_mm.PretrainedBackbone`` with ``fresh=['norm.']``; None for random weights.
         kwargs: Options of mmpretrain's ``ResNet``, such as ``base_channels=16``.
     """
 

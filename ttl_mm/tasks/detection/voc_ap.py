@@ -1,15 +1,14 @@
-"""Average precision on PASCAL VOC, as the detection results of this field are reported.
+"""Average precision on PASCAL VOC, by two protocols at the IoU thresholds 0.50, 0.55 ... 0.95.
 
-Two protocols side by side, both over the IoU thresholds 0.50, 0.55 ... 0.95:
+- ``AP``, ``AP50``, ``AP75``: VOC2007. A detection is matched to the object it overlaps most, and
+  precision is sampled at 11 recalls. AP is the mean over the ten thresholds. detectron2 prints
+  these figures for VOC, so MoCo and the paper report them.
+- ``coco101_AP``, ``coco101_AP50``, ``coco101_AP75``: COCO. A detection is matched to the best
+  object that is not matched yet, and precision is sampled at 101 recalls. These figures are not
+  comparable with the former.
 
-- ``AP``, ``AP50``, ``AP75``: VOC2007. A detection belongs to the object it overlaps most, and
-  precision is read at 11 recalls. AP is the mean over the ten thresholds. These are the figures
-  that detectron2 prints for VOC, and so those of MoCo and of the paper.
-- ``coco101_AP``, ``coco101_AP50``, ``coco101_AP75``: COCO. A detection takes the best object that
-  is still free, and precision is read at 101 recalls. They are not comparable with the former.
-
-In both, a difficult object is neither to be found nor wrong to find, and an IoU that equals the
-threshold suffices, as in the devkit of VOC.
+In both, difficult objects need not be detected, and detecting them is no mistake. An IoU equal to
+the threshold is a match, as in the VOC devkit.
 """
 
 from collections.abc import Sequence
@@ -22,8 +21,8 @@ from ttl_mm.errors import UserError
 
 # Literals: int(100 * t) of a computed 0.9 may be 89, and 0.7 + 0.05 may miss a box at IoU 0.75.
 IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-# Both as their reference implementations write them: 3 * 0.1 is a little more than 0.3, hence 3
-# objects found of 10 do not reach the fourth point, there and here.
+# Computed as in the reference implementations: 3 * 0.1 is slightly more than 0.3, so that 3 of 10
+# objects do not reach the fourth point, there and here.
 VOC_RECALLS = np.arange(11) * 0.1
 COCO_RECALLS = np.linspace(0.0, 1.0, 101)
 
@@ -43,7 +42,7 @@ class ImageResult:
 class ClassResult(NamedTuple):
     """One class over all images."""
 
-    objects: int  # that are not difficult
+    objects: int  # without difficult ones
     detections: int
     voc: np.ndarray  # (T,) 11-point AP
     coco: np.ndarray  # (T,) 101-point AP
@@ -65,7 +64,7 @@ def _area(boxes: np.ndarray) -> np.ndarray:
 def match_voc(
     iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """VOC's rule: each detection belongs to the object that it overlaps most.
+    """VOC's rule: each detection is matched to the object that it overlaps most.
 
     Args:
         iou: (D, G), the detections by falling score.
@@ -73,8 +72,8 @@ def match_voc(
         thresholds: T of them.
 
     Returns:
-        tuple: which detections are right and which do not count, each (T, D). A second detection
-        of one object is wrong.
+        tuple: which detections are right and which are ignored, each (T, D). A second detection
+        of the same object is wrong.
     """
     best = iou.argmax(axis=1)  # (D,)
     hit = iou.max(axis=1) >= np.reshape(thresholds, (-1, 1))  # (T, D)
@@ -90,10 +89,10 @@ def match_voc(
 def match_coco(
     iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """COCO's rule: each detection takes the best object that no better one has taken.
+    """COCO's rule: each detection takes the best object that is not taken by a higher score.
 
     Arguments and result are those of :func:`match_voc`. A difficult object takes any number of
-    detections, and only such as fit no other object.
+    detections, but only those that match no other object.
     """
     thresholds = np.asarray(thresholds)
     right = np.zeros((len(thresholds), len(iou)), dtype=bool)
@@ -114,9 +113,9 @@ def interpolated_ap(right: np.ndarray, objects: int, recalls: np.ndarray) -> flo
     """Mean over ``recalls`` of the best precision at that recall or a higher one.
 
     Args:
-        right: (D,) bool, the detections that count, by falling score.
-        objects: How many there were to find.
-        recalls: Where precision is read. Recalls that are not reached have precision 0.
+        right: (D,) bool, for the detections that are not ignored, by falling score.
+        objects: Number of objects to detect.
+        recalls: Where precision is sampled. Recalls that are not reached have precision 0.
     """
     found = np.cumsum(right)
     precision = found / np.arange(1, len(found) + 1)
@@ -172,16 +171,16 @@ def _ap_per_threshold(
 def evaluate_voc(
     images: Sequence[ImageResult], classes: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, ClassResult]]:
-    """Every figure of this module, and the classes they are the mean of.
+    """All figures of this module, and the results per class that they are means of.
 
-    A class with nothing to find is left out of the means.
+    A class without objects is left out of the means.
     """
     per_class = {name: evaluate_class(images, label) for label, name in enumerate(classes)}
     present = [result for result in per_class.values() if result.objects]
     if not present:
         raise UserError(
-            f'{len(images)} images hold no object to find (difficult ones do not count): check '
-            'that the list and the annotations of the test set belong together.'
+            f'the {len(images)} images have no object to find, apart from difficult ones: check '
+            'that the image list and the annotations belong to the same test set.'
         )
     at50, at75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
     figures = {}

@@ -1,4 +1,4 @@
-"""The evaluator of VOC configs: :mod:`ttl_mm.tasks.detection.voc_ap` on the samples of mmdet."""
+"""The evaluator of the VOC configs: :mod:`ttl_mm.tasks.detection.voc_ap` on mmdet's samples."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from ttl_mm.tasks.detection.voc_ap import IOU_THRESHOLDS, ClassResult, ImageResu
 
 
 def class_table(figures: dict[str, float], per_class: dict[str, ClassResult]) -> str:
-    """Per-class figures in percent, the mean last."""
+    """A table of the figures per class in percent, with the mean in the last line."""
     at50, at75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
     head = f'{"class":<14}{"objects":>9}{"found":>9}{"AP50":>7}{"AP":>7}{"AP75":>7}{"COCO AP":>9}'
     lines = [head, '-' * len(head)]
@@ -32,12 +32,12 @@ def _table_line(name, objects, found, ap50, ap, ap75, coco) -> str:
 class VOCDetectionMetric(BaseMetric):
     """AP, AP50 and AP75 of VOC and of COCO on the samples of mmdet's ``VOCDataset``.
 
-    ``VOCDataset`` gives boxes with inclusive corners, counted from 0: width x2 - x1 + 1. What the
-    model predicts depends on what it was trained on.
+    ``VOCDataset`` gives boxes with inclusive corners, counted from 0: their width is x2 - x1 + 1. A
+    model predicts boxes of the kind that it was trained on.
 
     Args:
-        extents: True for a model trained on ``ttl_mm.VOCTrainingBoxes``, whose boxes end at the far
-            edge of the last pixel; False for one trained on ``VOCDataset`` as it is.
+        extents: True for a model trained with ``ttl_mm.VOCTrainingBoxes``, whose boxes end at the
+            far edge of the last pixel; False for one trained on ``VOCDataset`` as it is.
     """
 
     default_prefix = 'voc'

@@ -1,4 +1,4 @@
-"""A picture of what was found: a few queries, and the images ranked first for each."""
+"""A picture of some queries and of the gallery images that are ranked first for each."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ RIGHT, WRONG, QUERY = (0, 140, 60), (200, 40, 30), (60, 60, 60)
 
 
 class Ranking(NamedTuple):
-    """The best gallery images of one query, junk left out."""
+    """The best gallery images of one query, without junk."""
 
     query: int
     gallery: np.ndarray  # (k,) indices

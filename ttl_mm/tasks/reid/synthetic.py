@@ -1,7 +1,7 @@
-"""A small made-up re-identification data set in the layout of SYSU-30k or Market-1501.
+"""A small synthetic re-identification dataset in the layout of SYSU-30k or Market-1501.
 
-Every person is a figure with colors of its own; a camera adds its light and its background, an
-image its pose, size and noise. Matching across cameras is possible, and not trivial.
+Every person is a drawn figure with its own colors. Cameras differ in light and background, images
+in pose, size and noise. Matching across cameras is possible, but not trivial.
 """
 
 import json
@@ -33,16 +33,16 @@ def make_split(
         layout: ``sysu`` or ``market``.
         train_people: Identities of the training set.
         images_each: Images of each of them.
-        test_people: Queries, each with one match in the gallery, from another camera.
-        distractors: Gallery images of nobody.
-        seed: Other data for another seed.
+        test_people: Number of queries, each with matches in the gallery from other cameras.
+        distractors: Number of gallery images that match no query.
+        seed: Seed of all random choices.
 
     Raises:
-        UserError: ``root`` holds something already.
+        UserError: ``root`` is not empty.
     """
     root = Path(root)
     if root.exists() and any(root.iterdir()):
-        raise UserError(f'{root} is not empty: name a new folder for the made-up data.')
+        raise UserError(f'{root} is not empty: name a new folder for the synthetic data.')
     make = {'sysu': _make_sysu, 'market': _make_market}[layout]
     make(root, train_people, images_each, test_people, distractors, seed)
 
