@@ -84,9 +84,8 @@ def call(log: Path, script: str, *arguments: str, **environment: str) -> None:
         ).returncode  # fmt: skip
     if code:
         tail = '\n'.join(log.read_text().splitlines()[-15:])
-        sys.exit(
-            f'{tail}\n{script} {" ".join(arguments)}\nended with exit code {code}; the whole log: {log}'
-        )
+        command = f'{script} {" ".join(arguments)}'
+        sys.exit(f'{tail}\n{command}\nended with exit code {code}; the whole log: {log}')
 
 
 def run(name: str, checkpoint: str, work_dir: Path, changes: dict) -> dict[str, float]:
