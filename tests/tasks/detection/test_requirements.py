@@ -1,4 +1,4 @@
-"""Detection without its compiled ops says what to do."""
+"""Without the compiled ops, detection ends with a sentence that names the remedy."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.paths import ROOT
 from ttl_mm.errors import UserError
-from ttl_mm.tasks.detection.parts import require_detection
+from ttl_mm.tasks.detection.requirements import require_detection
 
 
 def test_missing_ops_are_one_sentence(monkeypatch) -> None:
