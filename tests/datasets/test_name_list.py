@@ -50,6 +50,14 @@ def test_round_trip_through_write_and_pickle(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ['names.txt']
 
 
+def test_the_file_is_closed_with_the_list(tmp_path):
+    write_name_list(tmp_path / 'names.txt', ['a'])
+    names = NameList(tmp_path / 'names.txt')
+    file = names._file
+    del names
+    assert file.closed
+
+
 def test_memory_is_an_eighth_of_a_byte_per_name(tmp_path):
     write_name_list(tmp_path / 'names.txt', (f'{i:09d}.jpg' for i in range(64_000)))
     assert NameList(tmp_path / 'names.txt').nbytes == 8_000

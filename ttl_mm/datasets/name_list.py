@@ -46,6 +46,10 @@ class NameList(Sequence[str]):
         status = os.fstat(self._file.fileno())
         self._fingerprint = status.st_size, status.st_mtime_ns
 
+    def __del__(self) -> None:
+        if '_file' in self.__dict__:
+            self._file.close()
+
     def __len__(self) -> int:
         return self._length
 
