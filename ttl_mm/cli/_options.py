@@ -17,6 +17,8 @@ SHARED: dict[str, dict] = {
         'help': 'edge of the square input (default: 224; 32 for small networks)',
     },
 }
+FLAG = {'action': 'store_true'}
+NUMBERS: dict = {'type': int, 'nargs': '+', 'metavar': 'N'}
 
 
 def add_shared(parser: argparse.ArgumentParser, option: str, **own) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ttl_mm.cli._options import add_out, add_renamed, add_shared
+from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
 
 HELP = 'measure under- and over-clustering of checkpoints, and suggest k'
 
@@ -15,33 +15,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FEATURES_OR_CHECKPOINT',
         help='feature files of `ttl eval`, or checkpoints (with --data)',
     )
+    add = parser.add_argument
     add_shared(parser, '--data', help='images in one sub-folder per class')
-    add_shared(
-        parser,
-        '--batch-size',
-        default=104,
-        help='images of the batches whose negatives are ranked (default: 104)',
-    )
-    add_renamed(parser, '--batch', '--batch-size')
-    parser.add_argument(
-        '--ranks',
-        nargs='+',
-        metavar='K|LO..HI',
-        help='deputies to measure: a rank or a window (default: 1, 5, 2..10 and m/2)',
-    )
-    parser.add_argument(
-        '--head',
-        action='store_true',
-        help='measure the vectors that the loss compares (predictions and target projections) '
-        'instead of the features of the backbone',
-    )
+    text = 'images of the batches whose negatives are ranked (default: 104)'
+    add_shared(parser, '--batch-size', default=104, help=text)
+    text = 'deputies to measure: a rank or a window (default: 1, 5, 2..10 and m/2)'
+    add('--ranks', nargs='+', metavar='K|LO..HI', help=text)
+    text = 'measure what the loss compares, predictions and target projections, not the backbone'
+    add('--head', **FLAG, help=text)
     add_shared(parser, '--config', help='config of the model; needed with --head')
     add_shared(parser, '--size')
-    parser.add_argument(
-        '--batches', type=int, default=500, metavar='N', help='batches drawn (default: 500)'
-    )
+    add('--batches', type=int, default=500, metavar='N', help='batches drawn (default: 500)')
     add_shared(parser, '--risk')
     add_out(parser, 'DIR', 'the page, its figures and analysis.json', 'analysis')
+    add_renamed(parser, '--batch', '--batch-size')
 
 
 def run(args: argparse.Namespace) -> None:

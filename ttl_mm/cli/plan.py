@@ -4,33 +4,28 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttl_mm.cli._options import add_out, add_renamed, add_shared
+from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
 from ttl_mm.errors import UserError
 
 HELP = 'propose batch, accumulation, learning rate, schedule and k, and write a config'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--images', type=int, metavar='N', help='number of images, without --data')
-    parser.add_argument('--classes', type=int, metavar='N', help='estimate of the classes')
+    add = parser.add_argument
+    add('--images', type=int, metavar='N', help='number of images, without --data')
+    add('--classes', type=int, metavar='N', help='estimate of the number of classes')
     add_shared(parser, '--data', help='images to count and train on, in folders of any depth')
-    parser.add_argument(
-        '--labeled', action='store_true', help='the first-level folders of --data are classes'
-    )
-    add_renamed(parser, '--labelled', '--labeled')
-    parser.add_argument('--gpus', type=int, default=1, help='GPUs, or CPU processes (default: 1)')
-    parser.add_argument('--memory', type=float, metavar='GB', help='memory of one GPU')
-    parser.add_argument('--epochs', type=int, help="length of the run (default: the recipe's)")
+    add('--labeled', **FLAG, help='the first-level folders of --data are classes')
+    add('--gpus', type=int, default=1, metavar='N', help='GPUs, or CPU processes (default: 1)')
+    add('--memory', type=float, metavar='GB', help='memory of one GPU')
+    add('--epochs', type=int, metavar='N', help="length of the run (default: the recipe's)")
     add_shared(parser, '--config', help='recipe to adapt (default: the main one)')
-    add_renamed(parser, '--recipe', '--config')
-    parser.add_argument(
-        '--k',
-        type=int,
-        metavar='RANK',
-        help='rank of the deputy (default: the smallest safe one, at most 10)',
-    )
+    text = 'rank of the deputy (default: the smallest safe one, at most 10)'
+    add('--k', type=int, metavar='RANK', help=text)
     add_shared(parser, '--risk')
     add_out(parser, 'FILE', 'the config', 'planned.py')
+    add_renamed(parser, '--labelled', '--labeled')
+    add_renamed(parser, '--recipe', '--config')
 
 
 def run(args: argparse.Namespace) -> None:
@@ -55,25 +50,17 @@ def run(args: argparse.Namespace) -> None:
     )
     if largest is not None:
         print(f'{largest} images fit into {args.memory:g} GB.\n')
-    print(
-        table(
-            ['quantity', 'paper', 'plan', ''],
-            [
-                [e.quantity, e.paper, e.plan, '=' if e.holds else f'differs: {e.consequence}']
-                for e in planning.equivalences(plan)
-            ],
-        )
-    )
+    rows = [
+        [e.quantity, e.paper, e.plan, '=' if e.holds else f'differs: {e.consequence}']
+        for e in planning.equivalences(plan)
+    ]
+    print(table(['quantity', 'paper', 'plan', ''], rows))
     print(f'\nBoth sides of k ({plan.negatives} negatives, about {classes} classes)')
-    print(
-        table(
-            ['rank', 'chance of a false deputy', 'poles that satisfy it', ''],
-            [
-                [str(c.k), f'{c.risk:.1e}', str(c.poles), 'chosen' if c.k == plan.k else '']
-                for c in planning.rank_choices(plan)
-            ],
-        )
-    )
+    rows = [
+        [str(c.k), f'{c.risk:.1e}', str(c.poles), 'chosen' if c.k == plan.k else '']
+        for c in planning.rank_choices(plan)
+    ]
+    print(table(['rank', 'chance of a false deputy', 'poles that satisfy it', ''], rows))
     for sentence in planning.cautions(plan):
         print(f'\n! {sentence}')
     start = 'python tools/train.py' if args.gpus == 1 else 'tools/dist_train.sh'

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
 from ttl_mm.gauges.poles import fewest_poles, pole_loss
-from ttl_mm.report.figures import COLORS, FAINT, STYLE, canvas, look_of
+from ttl_mm.report.figures import COLORS, FAINT, canvas, look_of
 
 OVER, UNDER = '#fdf0e7', '#e8f2f8'  # shades of too small and too large k
 
@@ -32,9 +31,7 @@ def rank_figure(
             ranks = np.arange(1, len(perfect) + 1)
             axes.plot(ranks, perfect, color='black', linewidth=1, label='perfect features')
         axes.axhline(chance, color=FAINT, linestyle=':', linewidth=1.2, label='random pick')
-        _ranks_on(axes.xaxis, len(ranks))
-        axes.set_xscale('log')
-        axes.set_xlabel('rank of the negative (1 is the hardest)')
+        axes.set(xscale='log', xlabel='rank of the negative (1 is the hardest)')
         axes.set_ylabel('share of false negatives')
         axes.set_ylim(bottom=0)
         axes.legend()
@@ -46,36 +43,33 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
     """The two bounds of k: chance of a false deputy above, poles that satisfy the loss below."""
     safe = smallest_safe_k(m, 1 / classes, risk)
     ranks = np.arange(1, min(m, max((m + 1) // 2, 2 * safe)) + 1)
-    chosen = min(safe, ranks[-1])
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.8, 4.4), layout='constrained')
-        above, below = figure.subplots(2, sharex=True)
-    above.plot(ranks, [overclustering_risk(m, int(k), 1 / classes) for k in ranks], color=COLORS[1])
-    above.axhline(risk, color=FAINT, linestyle=':', linewidth=1.2)
-    above.set_yscale('log')
-    above.set_ylim(bottom=1e-12, top=3)
-    above.set_ylabel('chance of a\nfalse deputy')
-    above.annotate(f'bound {risk:g}', (ranks[-1], risk), ha='right', va='bottom', fontsize=8)
-    below.plot(ranks, [fewest_poles(m, int(k), risk) for k in ranks], color=COLORS[0])
-    below.axhline(classes, color=FAINT, linestyle=':', linewidth=1.2)
-    below.annotate(f'{classes} classes', (ranks[-1], classes), ha='right', va='bottom', fontsize=8)
-    below.set_yscale('log')
-    below.yaxis.set_major_formatter(ScalarFormatter())
-    below.set_ylabel('poles that\nsatisfy the loss')
-    below.set_xlabel(f'rank k of the deputy, of {m} negatives')
-    for axes in (above, below):
-        axes.set_xscale('log')
-        axes.axvspan(1, chosen, color=OVER, zorder=0)
-        axes.axvspan(chosen, ranks[-1], color=UNDER, zorder=0)
-        axes.set_xlim(1, ranks[-1])
-    note = {'fontsize': 8, 'va': 'bottom'}
-    above.annotate('over-clusters', (1.06, 2e-12), color=COLORS[1], **note)
-    if safe < ranks[-1]:
-        right = (ranks[-1] * 0.96, 2e-12)
-        above.annotate('under-clusters', right, ha='right', color=COLORS[0], **note)
-    title = f'smallest safe k: {safe}' if safe <= m else 'no k is safe'
-    above.set_title(title, fontsize=9.5)
-    _ranks_on(below.xaxis, ranks[-1], chosen)
+    last, chosen = ranks[-1], min(safe, ranks[-1])
+    chances = [overclustering_risk(m, int(k), 1 / classes) for k in ranks]
+    poles = [fewest_poles(m, int(k), risk) for k in ranks]
+    with canvas(height=4.4, rows=2) as (figure, (above, below)):
+        for axes, values, bound, name, color in (
+            (above, chances, risk, f'bound {risk:g}', COLORS[1]),
+            (below, poles, classes, f'{classes} classes', COLORS[0]),
+        ):
+            axes.plot(ranks, values, color=color)
+            axes.axhline(bound, color=FAINT, linestyle=':', linewidth=1.2)
+            axes.annotate(name, (last, bound), ha='right', va='bottom', fontsize=8)
+            axes.set(xscale='log', yscale='log', xlim=(1, last))
+            axes.axvspan(1, chosen, color=OVER, zorder=0)
+            axes.axvspan(chosen, last, color=UNDER, zorder=0)
+        above.set(ylim=(1e-12, 3), ylabel='chance of a\nfalse deputy')
+        below.set(
+            ylabel='poles that\nsatisfy the loss', xlabel=f'rank k of the deputy, of {m} negatives'
+        )
+        below.yaxis.set_major_formatter(ScalarFormatter())
+        note = {'fontsize': 8, 'va': 'bottom'}
+        above.annotate('over-clusters', (1.06, 2e-12), color=COLORS[1], **note)
+        if safe < last:
+            at = (last * 0.96, 2e-12)
+            above.annotate('under-clusters', at, ha='right', color=COLORS[0], **note)
+        title = f'smallest safe k: {safe}' if safe <= m else 'no k is safe'
+        above.set_title(title, fontsize=9.5)
+        _ranks_on(below.xaxis, last, chosen)
     return figure
 
 
@@ -104,22 +98,17 @@ def sweep_figure(
     safe: int | None = None,
 ) -> Figure:
     """Measured accuracy and effective rank against k, one above the other."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.8, 4.2), layout='constrained')
-        above, below = figure.subplots(2, sharex=True)
-    above.plot(ranks, accuracy, 'o-', color=COLORS[2], markersize=4.5)
-    above.set_ylabel(label)
-    below.plot(ranks, effective_rank, 'o-', color=COLORS[0], markersize=4.5)
-    below.set_ylabel('effective rank')
-    below.set_ylim(bottom=0)
-    below.set_xlabel('rank k of the deputy')
-    for axes in (above, below):
-        axes.set_xscale('log')
+    with canvas(height=4.2, rows=2) as (figure, (above, below)):
+        above.plot(ranks, accuracy, 'o-', color=COLORS[2], markersize=4.5)
+        below.plot(ranks, effective_rank, 'o-', color=COLORS[0], markersize=4.5)
+        above.set(ylabel=label, xscale='log')
+        below.set(ylabel='effective rank', xscale='log', xlabel='rank k of the deputy')
+        below.set_ylim(bottom=0)
         if safe is not None:
-            axes.axvline(safe, color=FAINT, linestyle=':', linewidth=1.2)
-    if safe is not None:
-        below.annotate(' smallest safe k', (safe, 0), va='bottom', fontsize=8)
-    _ranks_on(below.xaxis, max(ranks))
+            for axes in (above, below):
+                axes.axvline(safe, color=FAINT, linestyle=':', linewidth=1.2)
+            below.annotate(' smallest safe k', (safe, 0), va='bottom', fontsize=8)
+        _ranks_on(below.xaxis, max(ranks))
     return figure
 
 

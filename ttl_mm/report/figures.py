@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from ttl_mm.report.axes import EPOCHS, Axis
 from ttl_mm.report.run import Run
 
-# Okabe and Ito: told apart by color-blind readers and in print
+# Okabe and Ito: distinguishable for color-blind readers and in print
 COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000']
 DASHES = ['-', '--', ':', '-.']
 INK, FAINT = '#22303c', '#8a97a3'
@@ -40,15 +40,15 @@ STYLE = {
 
 
 @contextmanager
-def canvas(width: float = 4.8, height: float = 3.2) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with one set of axes in the style of the report, sizes in inches."""
+def canvas(width: float = 4.8, height: float = 3.2, rows: int = 1) -> Iterator[tuple[Figure, Any]]:
+    """A figure in the style of the report, sizes in inches, and its axes, one for each row."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout='constrained')
-        yield figure, figure.subplots()
+        yield figure, figure.subplots(rows, sharex=True)
 
 
 def look_of(index: int) -> dict:
-    """Color and dash of run number ``index``; 28 runs are told apart."""
+    """Color and dash of run number ``index``; 28 runs look different."""
     return {
         'color': COLORS[index % len(COLORS)],
         'linestyle': DASHES[index // len(COLORS) % len(DASHES)],

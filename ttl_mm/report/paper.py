@@ -10,7 +10,7 @@ NOTE = (
     'Printed in the paper, not measured here: ImageNet, ResNet-50, 224 pixels. Hollow marks stand '
     'for published values; nothing on these figures compares with the runs above.'
 )
-LABELLED = ('SimCLR', 'MoCo v2', 'BYOL', 'SimSiam', 'SwAV', 'truncated triplet')
+LABELED = ('SimCLR', 'MoCo v2', 'BYOL', 'SimSiam', 'SwAV', 'truncated triplet')
 
 
 def paper_section() -> Section:
@@ -33,29 +33,13 @@ def linear_figure():
     """Published top-1 by pre-training epochs."""
     cells = [c for c in published('T2_imagenet_linear') if c.epochs]
     with canvas() as (figure, axes):
-        others = [c for c in cells if c.method not in LABELLED and c.method != 'supervised']
-        axes.scatter(
-            [c.epochs for c in others],
-            [c.value for c in others],
-            facecolors='none',
-            edgecolors=FAINT,
-            s=24,
-            label='earlier methods',
-        )
-        for color, method in zip(reversed(COLORS[: len(LABELLED)]), LABELLED):
-            points = sorted((c.epochs, c.value) for c in cells if c.method == method)
-            epochs, values = zip(*points)
-            axes.plot(
-                epochs,
-                values,
-                'o',
-                markerfacecolor='white',
-                color=color,
-                markersize=6,
-                linestyle=':',
-                linewidth=1,
-                label=method,
-            )
+        others = [c for c in cells if c.method not in LABELED and c.method != 'supervised']
+        points = [c.epochs for c in others], [c.value for c in others]
+        axes.scatter(*points, facecolors='none', edgecolors=FAINT, s=24, label='earlier methods')
+        hollow = {'markerfacecolor': 'white', 'markersize': 6, 'linestyle': ':', 'linewidth': 1}
+        for color, method in zip(reversed(COLORS[: len(LABELED)]), LABELED):
+            points = zip(*sorted((c.epochs, c.value) for c in cells if c.method == method))
+            axes.plot(*points, 'o', color=color, label=method, **hollow)
         supervised = max(c.value for c in cells if c.method == 'supervised' and c.epochs == 100)
         axes.axhline(supervised, color=FAINT, linewidth=1)
         axes.annotate(
@@ -80,22 +64,11 @@ def omega_figure():
                 (cell,) = published(
                     'T6_overclustering', variant=variant, metric='pr_omega_given_A', epochs=epochs
                 )
-                axes.bar(
-                    row + offset,
-                    cell.value,
-                    width=0.34,
-                    facecolor='white',
-                    edgecolor=COLORS[0],
-                    hatch=hatch,
-                    label=f'epoch {epochs}' if row == 0 else None,
-                )
-                axes.annotate(
-                    f'{cell.value:g}',
-                    (row + offset, cell.value),
-                    ha='center',
-                    va='bottom',
-                    fontsize=8,
-                )
+                at, label = row + offset, f'epoch {epochs}' if row == 0 else None
+                style = {'facecolor': 'white', 'edgecolor': COLORS[0], 'hatch': hatch}
+                axes.bar(at, cell.value, width=0.34, label=label, **style)
+                text = {'ha': 'center', 'va': 'bottom', 'fontsize': 8}
+                axes.annotate(f'{cell.value:g}', (at, cell.value), **text)
         axes.set_xticks(range(3), ['k = 1', 'k = 5', 'k = 52'])
         axes.grid(axis='x', visible=False)
         axes.set_ylabel('Pr(Ω|A), as published')

@@ -16,39 +16,25 @@ ACCURACIES = {
     'probe/linear_top1': 'linear probe top-1',
     'accuracy/top1': 'validation top-1',
 }
-TRAINING = [
+# logged name, label of the axis, caption
+TRAINING = (
     ('loss', 'loss', 'Training loss.'),
     ('lr', 'learning rate', 'Learning rate.'),
     ('momentum', 'momentum', 'Momentum of the target network.'),
     ('images_per_s', 'images per second', 'Speed of all devices together.'),
-]
-GAUGES = [
-    (
-        'gauge/effective_rank',
-        'effective rank',
-        'Dimensions that the projections use. One or two: collapse to a point or to two poles.',
-    ),
-    (
-        'gauge/std',
-        'std of unit projections',
-        'Spread of the projections. Zero: collapse to a point. Two poles look healthy here.',
-    ),
-    (
-        'gauge/class_divergence',
-        'class divergence',
-        'Distance between class centers at equal spread within classes. Low: under-clustering.',
-    ),
-    (
-        'gauge/pr_omega_a',
-        'Pr(Ω|A)',
-        'Share of all batches that push images of one class apart. High: over-clustering.',
-    ),
-    (
-        'gauge/pr_omega_b',
-        'Pr(Ω|B)',
-        'The same share among the batches that hold two images of one class.',
-    ),
-]
+)
+GAUGES = (
+    ('gauge/effective_rank', 'effective rank',
+     'Dimensions that the projections use. One or two: collapse to a point or to two poles.'),
+    ('gauge/std', 'std of unit projections',
+     'Spread of the projections. Zero: collapse to a point. Two poles look healthy here.'),
+    ('gauge/class_divergence', 'class divergence',
+     'Distance between class centers at equal spread within classes. Low: under-clustering.'),
+    ('gauge/pr_omega_a', 'Pr(Ω|A)',
+     'Share of all batches that push images of one class apart. High: over-clustering.'),
+    ('gauge/pr_omega_b', 'Pr(Ω|B)',
+     'The same share among the batches that hold two images of one class.'),
+)  # fmt: skip
 
 
 def summary_section(runs: Sequence[Run]) -> Section:
