@@ -16,12 +16,14 @@ def parsers(parser=None):
                 yield from parsers(child)
 
 
-def test_every_command_says_what_it_does(capsys):
+def test_every_command_and_option_says_what_it_does(capsys):
     found = list(parsers())
     names = [parser.prog for parser, _ in found]
     assert {'ttl doctor', 'ttl zoo get', 'ttl detect check', 'ttl reid check'} <= set(names)
     for parser, line in found:
         assert line, f'{parser.prog} has no line of help'
+        silent = [a.option_strings for a in parser._actions if a.option_strings and not a.help]
+        assert not silent, f'{parser.prog}: {silent} have no help'
         with pytest.raises(SystemExit) as stopped:
             cli.main([*parser.prog.split()[1:], '--help'])
         assert stopped.value.code == 0
@@ -33,6 +35,7 @@ def test_every_command_says_what_it_does(capsys):
     [
         ('analyze --batch 64', '--batch is now --batch-size'),
         ('eval --k 20', '--k is now --neighbors'),
+        ('eval --reid', '--reid is now `ttl reid eval CHECKPOINT --data DIR`'),
         ('plan --recipe FILE', '--recipe is now --config'),
         ('plan --labelled', '--labelled is now --labeled'),
         ('report --neighbours', '--neighbours is now --neighbors'),

@@ -38,7 +38,7 @@ class Finding:
 
 
 def diagnose(data_folder: str = '.') -> list[Finding]:
-    """Run every check in the order in which a user would mend things."""
+    """Run every check, in the order in which a user would fix things."""
     checks = [
         check_python(),
         check_torch(),
@@ -111,18 +111,18 @@ def check_torchvision() -> Iterator[Finding]:
     if torchvision_guard.ops_load():
         yield Finding('ok', 'torchvision', pair)
         return
-    mend = 'install the torchvision build of the same kind (CPU or CUDA) as torch'
+    remedy = 'install the torchvision build of the same kind (CPU or CUDA) as torch'
     try:
         torchvision_guard.guard_torchvision()
         import_module('torchvision')
     except (ImportError, RuntimeError, OSError) as error:
-        yield Finding('failure', 'torchvision', f'{pair} does not import ({error}): {mend}')
+        yield Finding('failure', 'torchvision', f'{pair} does not import ({error}): {remedy}')
     else:
         yield Finding(
             'warning',
             'torchvision',
             f'{pair}: its compiled ops do not load; transforms work, since the guard of ttl_mm '
-            f'stands in. To be rid of this, {mend}',
+            f'replaces them. To get rid of this warning, {remedy}',
         )
 
 
@@ -131,20 +131,20 @@ def check_package(name: str) -> Iterator[Finding]:
     distributions, oldest = STACK[name]
     found = installed(*distributions)
     level = 'failure' if name in NEEDED else 'warning'
-    mend = LIGHT if name in NEEDED else FULL
+    remedy = LIGHT if name in NEEDED else FULL
     if found is None:
         what = 'missing' if name in NEEDED else 'not installed (only some users need it)'
-        yield Finding(level, name, f'{what}: {mend}')
+        yield Finding(level, name, f'{what}: {remedy}')
         return
     if release(found[1]) < oldest:
         needed = '.'.join(map(str, oldest))
-        yield Finding(level, name, f'{found[1]} is older than {needed}: {mend}')
+        yield Finding(level, name, f'{found[1]} is older than {needed}: {remedy}')
         return
     if name in NEEDED:
         try:
             import_module(name)
         except Exception as error:  # whatever an import raises is the finding
-            yield Finding('failure', name, f'{found[1]} does not import ({error}): {mend}')
+            yield Finding('failure', name, f'{found[1]} does not import ({error}): {remedy}')
             return
     yield Finding('ok', name, f'{found[1]} ({found[0]})')
 
@@ -208,7 +208,7 @@ def check_accelerator() -> Iterator[Finding]:
 def check_disk(folder: str) -> Iterator[Finding]:
     """A ResNet-50 training checkpoint takes about 0.5 GB; a few must fit."""
     if not os.path.isdir(folder):
-        yield Finding('failure', 'disk', f'{folder} is no folder: give an existing one with --data')
+        yield Finding('failure', 'disk', f'{folder} is not a folder: name one with --data')
         return
     free = shutil.disk_usage(folder).free / 2**30
     if free < 5:

@@ -71,16 +71,16 @@ def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:
     """Images, classes and, from labeled folders, the shares of the classes."""
     images, classes, shares = args.images, args.classes, None
     if args.data is not None:
+        import numpy as np
+
         from ttl_mm.datasets.image_folder import ImageFolder
 
         folder = ImageFolder(args.data, with_label=args.labeled)
         images = images or len(folder)
         if args.labeled and classes is None:
             classes = len(folder.metainfo['classes'])
-            counts = [0] * classes
-            for label in folder.labels.tolist():
-                counts[label] += 1
-            shares = [count / len(folder) for count in counts]
+            counts = np.bincount(np.asarray(folder.labels), minlength=classes)
+            shares = (counts / len(folder)).tolist()
     if images is None:
         raise UserError('the number of images is missing: give --images or --data.')
     if classes is None:

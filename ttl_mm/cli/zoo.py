@@ -1,6 +1,6 @@
 """``ttl zoo``: list, fetch, verify and make published checkpoints."""
 
-from ttl_mm.cli._options import add_out, add_renamed, add_shared
+from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
 
 HELP = 'list, fetch, verify and make published checkpoints'
 
@@ -12,18 +12,10 @@ def add_arguments(parser):
     actions.add_parser('list', help='names, sizes, what each file is for, results')
     get = actions.add_parser('get', help='fetch files, check them and print their paths')
     get.add_argument('names', nargs='+', metavar='NAME')
-    get.add_argument(
-        '--timeout',
-        type=float,
-        default=30.0,
-        metavar='SECONDS',
-        help='give up when nothing arrives for so long (default: 30)',
-    )
-    get.add_argument(
-        '--allow-unhashed',
-        action='store_true',
-        help='fetch a file that has no published hash, and pin the hash it then has',
-    )
+    text = 'give up when nothing arrives for so long (default: 30)'
+    get.add_argument('--timeout', type=float, default=30.0, metavar='SECONDS', help=text)
+    text = 'fetch a file that has no published hash, and pin the hash it then has'
+    get.add_argument('--allow-unhashed', **FLAG, help=text)
     measure = actions.add_parser('measure', help='measure an entry again, as its recipe does')
     measure.add_argument('name', metavar='NAME')
     add_shared(measure, '--config', help="recipe (default: the entry's own, in a checkout)")
@@ -31,11 +23,10 @@ def add_arguments(parser):
     publish.add_argument('checkpoint', metavar='CHECKPOINT')
     publish.add_argument('--name', required=True, help='its name in the zoo')
     add_out(publish, 'DIR', 'the file and its manifest entry', '.')
-    publish.add_argument(
-        '--kind', default='backbone', choices=('backbone', 'networks'), help='what to keep'
-    )
-    publish.add_argument('--half', action='store_true', help='store float16')
-    publish.add_argument('--safetensors', action='store_true', help='not .pth but .safetensors')
+    kinds = ('backbone', 'networks')
+    publish.add_argument('--kind', default=kinds[0], choices=kinds, help='what to keep')
+    publish.add_argument('--half', **FLAG, help='store float16')
+    publish.add_argument('--safetensors', **FLAG, help='write .safetensors instead of .pth')
     publish.add_argument('--about', default='', help='one line: what was trained on what')
     publish.add_argument('--license', default='Apache-2.0', help='default: Apache-2.0')
     add_renamed(publish, '--licence', '--license')

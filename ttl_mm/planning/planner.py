@@ -215,8 +215,8 @@ def equivalences(plan: Plan) -> list[Equivalence]:
     for name, value, form, consequence in _QUANTITIES:
         theirs, ours = value(PAPER_PLAN), value(plan)
         holds = math.isclose(theirs, ours, rel_tol=0.01)
-        told = '' if holds else consequence.format(**facts)
-        rows.append(Equivalence(name, format(theirs, form), format(ours, form), holds, told))
+        note = '' if holds else consequence.format(**facts)
+        rows.append(Equivalence(name, format(theirs, form), format(ours, form), holds, note))
     return rows
 
 

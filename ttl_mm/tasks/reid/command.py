@@ -26,12 +26,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     make = jobs.add_parser('make', help=MAKE, description=MAKE)
     make.add_argument('root', metavar='DIR', help='a folder to create')
-    make.add_argument('--layout', choices=['sysu', 'market'], default='sysu')
-    make.add_argument('--train-people', type=int, default=8, metavar='N')
-    make.add_argument('--images-each', type=int, default=6, metavar='N')
-    make.add_argument('--test-people', type=int, default=6, metavar='N')
-    make.add_argument('--distractors', type=int, default=20, metavar='N')
-    make.add_argument('--seed', type=int, default=0)
+    layouts = ['sysu', 'market']
+    make.add_argument('--layout', choices=layouts, default='sysu', help='default: sysu')
+    for option, number, what in (
+        ('--train-people', 8, 'people in the training set'),
+        ('--images-each', 6, 'training images of each'),
+        ('--test-people', 6, 'people among queries and gallery'),
+        ('--distractors', 20, 'gallery images of nobody else'),
+    ):
+        text = f'{what} (default: {number})'
+        make.add_argument(option, type=int, default=number, metavar='N', help=text)
+    make.add_argument('--seed', type=int, default=0, help='default: 0')
 
 
 def _add_eval(parser: ArgumentParser) -> None:
@@ -56,7 +61,9 @@ def _add_eval(parser: ArgumentParser) -> None:
         help='queries to show in matches.png, counted from 0 (default: eight, evenly spread)',
     )
     parser.add_argument('--config', help='config of the model, if the shapes do not determine it')
-    parser.add_argument('--batch-size', type=int, default=100)
+    parser.add_argument(
+        '--batch-size', type=int, default=100, metavar='N', help='images at once (default: 100)'
+    )
     parser.add_argument('--workers', type=int, default=2, help='processes that load images')
     parser.add_argument('--device', help='such as cuda:1 or cpu (default: a GPU if there is one)')
 
