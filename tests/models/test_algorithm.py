@@ -229,8 +229,8 @@ def test_passes_that_do_not_train_need_no_update():
 def test_own_modules_may_return_tensors():
     model, inputs = build(), views(16, 16, 8, 8)
     own = deepcopy(model)
-    for name in ('backbone', 'neck', 'target_backbone', 'target_neck'):
-        getattr(own, name).register_forward_hook(lambda module, args, output: output[0])
+    for name in ('backbone', 'neck', 'target_backbone', 'target_neck', 'head.predictor'):
+        own.get_submodule(name).register_forward_hook(lambda module, args, output: output[0])
     expected = model.loss(list(inputs))['loss']
     torch.testing.assert_close(own.loss(list(inputs))['loss'], expected)
 

@@ -83,16 +83,17 @@ class TruncatedTripletHead(BaseModule):
         self._warned = False
 
     def predict(self, projection: Tensor) -> Tensor:
-        """(N, D) -> (N, D) in float32, under autocast as well."""
+        """Predictions (N, D) of projections (N, D), in float32 under autocast as well."""
         with torch.autocast(projection.device.type, enabled=False):
-            return self.predictor((_at_least_float32(projection),))[0]
+            prediction = self.predictor((_at_least_float32(projection),))
+        return prediction if isinstance(prediction, Tensor) else prediction[0]
 
     def compare(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """The weighted loss of predictions (N, D) against target projections (N, D)."""
+        """The weighted loss (a scalar) of predictions (N, D) against target projections (N, D)."""
         keys, offset = target.detach(), 0
         if self.gather_negatives:
-            # only keys are gathered, and they have no gradient: each process backpropagates into
-            # its own queries, and the mean over processes is the loss of the joined batch
+            # Only keys are gathered, and they have no gradient. Each process backpropagates into
+            # its own queries; the mean over the processes is the loss of the joined batch.
             offset = get_rank() * len(keys)
             keys = torch.cat(all_gather(keys))
         self._report(len(keys) - 1)
@@ -121,11 +122,11 @@ class TruncatedTripletHead(BaseModule):
 
     def _report(self, num_negatives: int) -> None:
         """Log the deputy once, and once that a batch is too small for it."""
-        lo, hi = self.window(num_negatives) or (1, 1)
+        _, hi = self.window(num_negatives) or (1, 1)
         if not self._announced:
-            ranks = '' if self.deputy == SEMI_HARD else f', ranks {lo} to {hi}'
+            rank = f' (rank {hi})' if self.deputy == MEDIAN else ''
             print_log(
-                f'{num_negatives} negatives per anchor, deputy: {self.deputy}{ranks}', 'current'
+                f'{num_negatives} negatives per anchor, deputy: {self.deputy}{rank}', 'current'
             )
             self._announced = True
         if not self._warned and hi > num_negatives:
@@ -139,7 +140,7 @@ class TruncatedTripletHead(BaseModule):
 
 
 def check_deputy(deputy: Any) -> Deputy:
-    """Return the deputy, a pair as a tuple; raise if it is none.
+    """Return the deputy, a pair of ranks as a tuple; raise if the value does not name one.
 
     >>> check_deputy([2, 10])
     (2, 10)
