@@ -1,25 +1,44 @@
-"""The file of features; what extraction writes to it is tested in test_features.py."""
-
-import shutil
-from collections import namedtuple
-
+import numpy as np
 import pytest
 
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.feature_file import FeatureWriter
+from ttl_mm.evaluation.feature_file import FeatureWriter, is_feature_file, read_features
 
 
-def test_a_full_disk_is_named_before_anything_is_written(tmp_path, monkeypatch):
-    usage = namedtuple('usage', 'total used free')(0, 0, 1000)
-    monkeypatch.setattr(shutil, 'disk_usage', lambda folder: usage)
+def test_damaged_and_foreign_files_are_refused(tmp_path):
     path = tmp_path / 'a.safetensors'
-    with pytest.raises(UserError, match=r'a\.safetensors needs .* bytes, 1,000 are free'):
-        FeatureWriter(path, {4: 16}, ['x.jpg'] * 20, ('a',), {}, 4)
-    assert list(tmp_path.iterdir()) == []
+    writer = FeatureWriter(path, {4: 2}, ['a', 'b'], ['x'], {}, batch_size=2)
+    writer.write(0, {4: np.ones((2, 2))}, np.array([0, 0]))
+    writer.finish()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(UserError, match='bytes expected'):
+        read_features(path)
+    path.write_bytes(b'\xff' * 8 + whole)
+    with pytest.raises(UserError, match='header claims'):
+        read_features(path)
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match='no stage 3: it has stage4'):
+        read_features(path, 3)
+    assert is_feature_file(path)
 
 
-def test_the_space_is_reserved_at_the_start(tmp_path):
+def test_batches_of_any_order_make_the_file_and_it_is_named_when_complete(tmp_path):
     path = tmp_path / 'a.safetensors'
-    FeatureWriter(path, {4: 2048}, ['x.jpg'] * 500, ('a',), {}, 100)
-    status = path.with_name('a.safetensors.partial').stat()
-    assert status.st_blocks * 512 >= status.st_size > 500 * 2048 * 4
+    options = (path, {2: 3, 4: 2}, ['a', 'b', 'c'], ['x', 'y'], {'weights': 'w'})
+    writer = FeatureWriter(*options, batch_size=2)
+    writer.write(1, {2: np.full((1, 3), 5), 4: np.full((1, 2), 6)}, np.array([1]))
+    assert FeatureWriter(*options, batch_size=2).missing() == [0]
+    assert FeatureWriter(*options, batch_size=3).missing() == [0]  # other batches: starts over
+    writer = FeatureWriter(*options, batch_size=2)
+    assert writer.missing() == [0, 1]
+    for batch, rows in ((1, [2]), (0, [0, 1])):
+        stages = {s: np.repeat(rows, d).reshape(-1, d) for s, d in ((2, 3), (4, 2))}
+        writer.write(batch, stages, np.array(rows) % 2)
+    assert not path.exists()
+    writer.finish()
+    found = read_features(path, 2)
+    assert found.features.tolist() == [[0] * 3, [1] * 3, [2] * 3]
+    assert (found.labels.tolist(), found.paths) == ([0, 1, 0], ['a', 'b', 'c'])
+    assert (found.classes, found.about) == (['x', 'y'], {'weights': 'w', 'stage': 2})
+    assert read_features(path).features.shape == (3, 2)

@@ -12,11 +12,10 @@ from torch import distributed, multiprocessing, nn
 
 from tests.helpers.checkpoints import random_network
 from tests.helpers.folders import make_folder
-from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import open_splits
-from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
+from ttl_mm.evaluation.feature_file import read_features
 from ttl_mm.evaluation.features import data_identity, extract_features
-from ttl_mm.evaluation.forward import evaluating, output_stages
+from ttl_mm.evaluation.forward import output_stages
 from ttl_mm.evaluation.model import IMAGENET
 
 
@@ -147,20 +146,6 @@ def test_two_processes_write_one_file(network, folder, tmp_path):
     assert sha256(alone) == sha256(shared)
 
 
-def test_modes_and_stages_are_put_back(network):
-    network.train()
-    network.layer1.eval()
-    before = [part.training for part in network.modules()]
-    with evaluating(network), output_stages(network, (1, 3)):
-        assert not any(part.training for part in network.modules())
-        assert network.out_indices == (0, 2)
-    assert [part.training for part in network.modules()] == before
-    assert network.out_indices == (3,)
-    network.eval()
-    with pytest.raises(UserError, match='stages 1 to 4'), output_stages(network, (5,)):
-        pass
-
-
 class InMemory:
     """As mmpretrain's CIFAR10 holds its images: views that are not contiguous, and no paths."""
 
@@ -182,20 +167,3 @@ def test_the_fingerprint_knows_images_and_labels():
     images = images.copy()
     images[2, 0, 0, 0] ^= 1
     assert base != data_identity(InMemory(images, [0, 1, 2]))
-
-
-def test_damaged_and_foreign_files_are_refused(tmp_path):
-    path = tmp_path / 'a.safetensors'
-    writer = FeatureWriter(path, {4: 2}, ['a', 'b'], ['x'], {}, batch_size=2)
-    writer.write(0, {4: np.ones((2, 2))}, np.array([0, 0]))
-    writer.finish()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    with pytest.raises(UserError, match='bytes expected'):
-        read_features(path)
-    path.write_bytes(b'\xff' * 8 + whole)
-    with pytest.raises(UserError, match='header claims'):
-        read_features(path)
-    path.write_bytes(whole)
-    with pytest.raises(UserError, match='no stage 3: it has stage4'):
-        read_features(path, 3)
