@@ -30,7 +30,8 @@ for name in sorted(names, key=lambda name: not name.endswith('.parts')):  # the 
 from ttl_mm.cli import build_parser, main
 from ttl_mm.engine.runner.launch import train
 
-assert main(['views', '--data', 'images', '--images', '1', '--epochs', '1', '--out', 'views.png']) == 0
+views = ['views', '--data', 'images', '--images', '1', '--epochs', '1', '--out', 'views.png']
+assert main(views) == 0
 train('config.py', 'work', cfg_options={'train_cfg.max_epochs': 1})
 print(len(names), 'modules')
 print(build_parser().format_help())
