@@ -11,7 +11,7 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
 
 from mmengine.config import DictAction
 
-from ttl_mm.engine.runner.launch import evaluate, exit_code
+from ttl_mm.engine.runner.launch import exit_code, run_test
 
 
 def parse_args() -> argparse.Namespace:
@@ -34,4 +34,4 @@ def parse_args() -> argparse.Namespace:
 if __name__ == '__main__':
     arguments = vars(parse_args())
     os.environ.setdefault('LOCAL_RANK', str(arguments.pop('local_rank')))
-    sys.exit(exit_code(lambda: evaluate(**arguments)))
+    sys.exit(exit_code(lambda: run_test(**arguments)))

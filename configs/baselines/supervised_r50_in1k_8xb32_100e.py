@@ -10,7 +10,7 @@ optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_dec
 param_scheduler = [dict(type='MultiStepLR', milestones=[30, 60, 90], by_epoch=True)]
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=100, val_interval=1)
 default_hooks = dict(
-    result=dict(type='ttl_mm.ResultHook', protocol='supervised, 100 epochs'),
+    result=dict(type='ttl_mm.ResultHook', protocol='supervised'),
     gauges=None,  # of pre-training
     collapse=None,
 )

@@ -2,4 +2,3 @@
 _base_ = 'linear_r50_in1k_8xb32_100e.py'
 
 optim_wrapper = dict(optimizer=dict(lr=0.04))
-default_hooks = dict(result=dict(protocol='linear, 100 epochs, SGD 0.04, batch 256'))

@@ -3,4 +3,4 @@
 _base_ = 'linear_r50_in1k_8xb32_100e.py'
 
 train_cfg = dict(max_epochs=1)
-default_hooks = dict(result=dict(protocol='linear, 1 epoch of warm-up to SGD 0.015, batch 256'))
+default_hooks = dict(result=dict(protocol='linear, the first tenth of the warm-up'))

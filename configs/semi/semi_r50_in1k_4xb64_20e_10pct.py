@@ -3,4 +3,4 @@ _base_ = 'semi_r50_in1k_4xb64_20e_1pct.py'
 
 train_dataloader = dict(dataset=dict(fraction=0.1))
 optim_wrapper = dict(paramwise_cfg=dict(custom_keys=dict(head=dict(lr_mult=10))))
-default_hooks = dict(result=dict(protocol='fine-tuning on 10 % of the labels, 20 epochs'))
+default_hooks = dict(result=dict(protocol='fine-tuning on 10 % of the labels'))

@@ -24,7 +24,7 @@ optim_wrapper = dict(
 param_scheduler = [dict(type='MultiStepLR', milestones=[12, 16], gamma=0.2, by_epoch=True)]
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=20, val_interval=1)
 default_hooks = dict(
-    result=dict(type='ttl_mm.ResultHook', protocol='fine-tuning on 1 % of the labels, 20 epochs'),
+    result=dict(type='ttl_mm.ResultHook', protocol='fine-tuning on 1 % of the labels'),
     checkpoint=dict(save_best='accuracy/top1'),
     gauges=None,  # of pre-training
     collapse=None,

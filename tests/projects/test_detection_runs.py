@@ -115,7 +115,7 @@ def test_coco_train_save_resume_test(data, checkpoint, tmp_path, monkeypatch) ->
     assert logged(tmp_path, 'loss_mask') == [1, 2, 3]  # none repeated, none left out
     assert logged(tmp_path, 'coco/bbox_mAP') == [2, 3]
 
-    figures = launch.evaluate(config, str(tmp_path / 'iter_3.pth'), work_dir, cfg_options=options)
+    figures = launch.run_test(config, str(tmp_path / 'iter_3.pth'), work_dir, cfg_options=options)
     wanted = {f'coco/{kind}_mAP{t}' for kind in ('bbox', 'segm') for t in ('', '_50', '_75')}
     assert wanted <= figures.keys()
     assert any(key.endswith('_precision') for key in figures)  # per class

@@ -9,7 +9,7 @@ param_scheduler = [
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=100, val_interval=1)
 default_hooks = dict(
     frozen=dict(type='ttl_mm.FrozenBackboneHook'),
-    result=dict(type='ttl_mm.ResultHook', protocol='linear, 100 epochs, SGD 0.15, batch 256'),
+    result=dict(type='ttl_mm.ResultHook', protocol='linear'),
     checkpoint=dict(save_best='accuracy/top1'),
     gauges=None,  # of pre-training
     collapse=None,

@@ -67,7 +67,7 @@ def test_last_and_best_epoch_are_reported_apart(trained):
     assert result['last']['accuracy/top1'] == pytest.approx(curve[-1], abs=1e-3)
     assert result['best']['epoch'] == 1 + curve.index(max(curve))
     assert result['best']['accuracy/top1'] == pytest.approx(max(curve), abs=1e-3)
-    assert result['protocol'].startswith('linear, 100 epochs')
+    assert result['protocol'] == 'linear, 3 epochs, SGD 0.15, batch 256'
     assert result['val']['images'] == 597
     assert len(result['backbone_sha256']) == 64
 
@@ -88,7 +88,7 @@ def test_the_config_in_the_work_dir_tests_and_resumes(tmp_path, checkpoint):
     options |= {f'model.backbone.{key}': value for key, value in NARROW.items()}
     launch.train(str(LINEAR), str(tmp_path), cfg_options=options | {'train_cfg.max_epochs': 1})
     copy = str(tmp_path / LINEAR.name)
-    figures = launch.evaluate(copy, str(tmp_path / 'epoch_1.pth'))
+    figures = launch.run_test(copy, str(tmp_path / 'epoch_1.pth'))
     result = json.loads((tmp_path / 'results.json').read_text())
     assert figures['accuracy/top1'] == pytest.approx(result['last']['accuracy/top1'], abs=1e-3)
 

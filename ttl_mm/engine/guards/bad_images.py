@@ -65,6 +65,6 @@ class BadImagesHook(Hook):
         if len(self.found) > max(TOLERATED, self.max_share * met):
             raise TrainingStopped(
                 f'{len(self.found)} of {met} images cannot be read, more than '
-                f'max_share={self.max_share} allows: mend the data (the log names each file), or '
+                f'max_share={self.max_share} allows: repair the data (the log names each file), or '
                 'raise the limit with --cfg-options +default_hooks.bad_images.max_share=0.1'
             )

@@ -1,10 +1,10 @@
 """No step with a gradient that is not finite."""
 
 import math
+from collections.abc import Mapping
 
 import torch
-from mmengine.hooks import Hook
-from mmengine.logging import MessageHub
+from mmengine.hooks import Hook, RuntimeInfoHook
 from torch import Tensor
 
 from ttl_mm.compat.torch_private import foreach_norm
@@ -17,12 +17,13 @@ from ttl_mm.registry import HOOKS
 class FiniteHook(Hook):
     """Void a step whose gradient has NaN or infinity; stop, or skip up to ``max_skips`` times.
 
-    The gradient is looked at right before the optimizer uses it. After the all-reduce it is the
-    same on all ranks, so all decide alike. Weights and optimizer state stay as they were; when
-    skipping, so do the buffers (BatchNorm would keep a NaN forever).
+    The gradient is checked right before the optimizer uses it, which costs one wait for the device
+    per step. After the all-reduce it is the same on all ranks, so all of them decide alike. Weights
+    and optimizer state stay as they were; when skipping, so do the buffers (BatchNorm would keep a
+    NaN forever).
 
     Args:
-        max_skips: Bad iterations to put up with in the whole run.
+        max_skips: How many bad iterations to skip in the whole run before it stops.
     """
 
     priority = 'HIGH'
@@ -45,6 +46,7 @@ class FiniteHook(Hook):
         self._handles = [
             one.optimizer.register_step_pre_hook(self._before_step) for one in wrappers
         ]
+        self._loss_is_logged = any(isinstance(hook, RuntimeInfoHook) for hook in runner.hooks)
         self._buffers: list[Tensor] = []
         if self.max_skips:
             self._buffers = list(unwrap_model(runner.model).buffers())
@@ -63,8 +65,14 @@ class FiniteHook(Hook):
         for parameter in parameters:
             parameter.grad = None  # the optimizer passes over it
 
+    def _loss(self, runner, outputs: Mapping) -> float:
+        """The loss of this iteration: RuntimeInfoHook has brought it to the host already."""
+        if self._loss_is_logged and 'loss' in outputs:
+            return float(runner.message_hub.get_scalar('train/loss').current())
+        return torch.as_tensor(outputs.get('loss', 0.0)).detach().item()
+
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        loss = torch.as_tensor((outputs or {}).get('loss', 0.0)).detach().item()
+        loss = self._loss(runner, outputs or {})
         voided, self._voided = self._voided, False
         if not voided and math.isfinite(loss):
             for good, buffer in zip(self._good if self._buffers else (), self._buffers):
@@ -75,7 +83,7 @@ class FiniteHook(Hook):
         if self.skips > self.max_skips:
             raise TrainingStopped(
                 f'{what} at iteration {runner.iter + 1}; no step was made with it and nothing is '
-                'saved. Resume with a smaller learning rate, or put up with N such iterations: '
+                'saved. Resume with a smaller learning rate, or skip up to N such iterations: '
                 '--cfg-options +default_hooks.finite.max_skips=N'
             )
         for good, buffer in zip(self._good, self._buffers):
@@ -83,7 +91,7 @@ class FiniteHook(Hook):
         runner.logger.warning(
             f'{what} at iteration {runner.iter + 1}: skipped ({self.skips} of {self.max_skips})'
         )
-        MessageHub.get_current_instance().update_info('skipped_steps', self.skips)
+        runner.message_hub.update_info('skipped_steps', self.skips)
 
 
 def all_finite(tensors: list[Tensor]) -> bool:

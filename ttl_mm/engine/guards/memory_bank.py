@@ -4,7 +4,7 @@ from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 
 
-def check(runner) -> None:
+def check_memory_bank(runner) -> None:
     """Refuse a bank of another length than the data, which would end in an index out of range."""
     bank = getattr(getattr(unwrap_model(runner.model), 'memory_bank', None), 'feature_bank', None)
     images = len(runner.train_dataloader.dataset)

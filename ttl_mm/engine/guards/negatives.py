@@ -8,7 +8,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.models import TruncatedTripletHead
 
 
-def check(runner) -> None:
+def check_negatives(runner) -> None:
     """Refuse a rank that no full batch can have. A shorter last batch is clamped by the head."""
     head = getattr(unwrap_model(runner.model), 'head', None)
     if not isinstance(head, TruncatedTripletHead):

@@ -5,7 +5,7 @@ import signal
 from mmengine.hooks import Hook
 
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
-from ttl_mm.engine.state.control_group import Vote, gather
+from ttl_mm.engine.state.control_group import AnyRank, gather
 from ttl_mm.engine.state.exit_codes import PREEMPTED, Preempted
 from ttl_mm.registry import HOOKS
 
@@ -26,14 +26,14 @@ class PreemptionHook(Hook):
         self._before: dict = {}
 
     def before_train(self, runner) -> None:
-        self._vote = Vote()
+        self._any_rank = AnyRank()
         self._before = {number: signal.signal(number, self._receive) for number in SIGNALS}
 
     def _receive(self, number: int, frame) -> None:
         self._received = signal.Signals(number)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        if not self._vote.cast(self._received is not None):
+        if not self._any_rank.exchange(self._received is not None):
             return
         done = runner.iter + 1
         checkpoint = next(hook for hook in runner.hooks if isinstance(hook, CheckpointHook))

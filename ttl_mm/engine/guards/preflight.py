@@ -5,14 +5,12 @@ from mmengine.hooks import Hook
 from mmpretrain.models import BaseSelfSupervisor
 
 from ttl_mm.compat.mmengine_private import built_train_loop
-from ttl_mm.engine.guards import (
-    accumulation,
-    data_size,
-    memory_bank,
-    negatives,
-    pretrained,
-    target_update,
-)
+from ttl_mm.engine.guards.accumulation import check_accumulation, update_targets_once_per_step
+from ttl_mm.engine.guards.data_size import check_last_batch
+from ttl_mm.engine.guards.memory_bank import check_memory_bank
+from ttl_mm.engine.guards.negatives import check_negatives
+from ttl_mm.engine.guards.pretrained import check_pretrained
+from ttl_mm.engine.guards.target_update import check_target_update
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.registry import HOOKS
 
@@ -27,9 +25,10 @@ class PreflightHook(Hook):
         if built_train_loop(runner) is None:
             return  # a test run, whose loop is None or still a config
         if isinstance(unwrap_model(runner.model), BaseSelfSupervisor):
-            data_size.check_last_batch(runner.train_dataloader, get_world_size())
-        accumulation.check(runner)
-        negatives.check(runner)
-        memory_bank.check(runner)
-        pretrained.check(runner)
-        target_update.check_target_update(runner)
+            check_last_batch(runner.train_dataloader, get_world_size())
+        check_accumulation(runner)
+        check_negatives(runner)
+        check_memory_bank(runner)
+        check_pretrained(runner)
+        check_target_update(runner)
+        update_targets_once_per_step(runner)

@@ -10,7 +10,7 @@ from ttl_mm.checkpoint.load import tensors_below, tensors_of
 from ttl_mm.engine.state.model import unwrap_model
 
 
-def check(runner) -> None:
+def check_pretrained(runner) -> None:
     """Compare every ``init_cfg=dict(type='Pretrained', ...)`` with the file it names."""
     for name, module, init in wanted(unwrap_model(runner.model)):
         checkpoint = CheckpointLoader.load_checkpoint(init['checkpoint'], 'cpu')

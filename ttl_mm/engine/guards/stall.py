@@ -14,18 +14,19 @@ from torch import distributed as dist
 from ttl_mm.engine.state.exit_codes import STALLED, tell_launcher
 from ttl_mm.registry import HOOKS
 
-PERIOD = 0.5  # seconds between two looks
-PATIENCE = 8.0  # seconds that the store of the job gets to answer
+PERIOD = 0.5  # seconds between two checks
+PATIENCE = 8.0  # seconds that torch's key-value store of the job gets to answer
 
 
 @HOOKS.register_module()
 class StallHook(Hook):
     """A thread on every rank that ends its process after ``timeout`` seconds without a step.
 
-    Where one rank hangs, all the others wait for it in the next collective, so every survivor
-    notices. Each rank's thread counts aloud in the store of the job: a rank whose count stands
-    still is stopped or gone, otherwise the one that is furthest behind is stuck. It also ends the
-    process when the launcher has died, so that no orphan trains on.
+    If one rank hangs, all others wait for it in the next collective, so every survivor notices.
+    Each thread writes a counter and the current iteration into torch's key-value store of the job,
+    twice a second. A rank whose counter stands still is stopped or gone; if all counters move, the
+    rank at the lowest iteration is the one that hangs. The process also ends when the launcher has
+    died, so that no orphan trains on.
 
     Args:
         timeout: Seconds; by default ``env_cfg.dist_cfg.timeout``, or half an hour.
@@ -48,7 +49,7 @@ class StallHook(Hook):
                 os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), is_master=False,
                 timeout=timedelta(seconds=PATIENCE),
             )  # fmt: skip
-            for job in (self._count, self._watch):
+            for job in (self._report_progress, self._watch):
                 threading.Thread(target=job, daemon=True).start()
 
     def _after_iter(self, runner, *args, **kwargs) -> None:
@@ -57,15 +58,15 @@ class StallHook(Hook):
     def after_train(self, runner) -> None:
         self._done.set()
 
-    def _count(self) -> None:
-        """Show that this process runs. Blocks, or fails, when the store is gone."""
+    def _report_progress(self) -> None:
+        """Write counter and iteration into the store. Blocks, or fails, when the store is gone."""
         for number in count():
             self._store.set(f'ttl_mm/{self.rank}', f'{number} {self._step}')
             if self._done.wait(PERIOD):
                 return
 
     def _watch(self) -> None:
-        """Compare clocks; never waits for anybody."""
+        """End the process after the time-out; never waits for another rank or for the store."""
         while not self._done.wait(PERIOD):
             if os.getppid() != self._launcher:
                 self._end('the launcher is gone')
@@ -74,7 +75,7 @@ class StallHook(Hook):
                 asking = threading.Thread(target=self._name_the_rank, args=(finding,), daemon=True)
                 asking.start()
                 asking.join(PATIENCE)
-                no_answer = 'the store of the job does not answer, nor does who keeps it: rank 0'
+                no_answer = 'rank 0, which keeps the store of the job, does not answer'
                 self._end(finding[0] if finding else no_answer)
 
     def _name_the_rank(self, finding: list[str]) -> None:
@@ -90,7 +91,7 @@ class StallHook(Hook):
             finding.append(f'rank {_listed(behind)} hangs after iteration {least + 1}')
 
     def _read(self) -> dict[int, tuple[int, int]]:
-        """What every rank says: its count and its step."""
+        """The counter and the iteration of every rank; -1 before its first report."""
         found = {}
         for rank in range(self.world_size):
             key = f'ttl_mm/{rank}'

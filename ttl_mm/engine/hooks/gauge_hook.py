@@ -1,12 +1,11 @@
 """Clustering and collapse gauges of the training forward passes themselves."""
 
-from functools import partial
-
 import torch
 from mmengine.dist import all_gather, all_gather_object, get_rank, is_main_process
 from mmengine.hooks import Hook
 from torch import Tensor
 
+from ttl_mm.engine.hooks.output_recorder import OutputRecorder
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import pooled
@@ -19,8 +18,8 @@ from ttl_mm.registry import HOOKS
 class GaugeHook(Hook):
     """Log ``gauge/*`` once per epoch, from the features of its last batches.
 
-    The hook listens to the forward passes of the training and adds none of its own: it draws no
-    random number and touches no weight, so a run is bit-equal with and without it.
+    It records the forward passes of the training and adds none of its own: it draws no random
+    number and touches no weight, so a run is bit-equal with and without it.
 
     ========================  ============================================  ======
     scalar                    of                                            labels
@@ -55,61 +54,50 @@ class GaugeHook(Hook):
     def before_train(self, runner) -> None:
         """Find the network below a distributed wrapper."""
         self.model = unwrap_model(runner.model)
-        self._taps: list = []
+        self._recorder = OutputRecorder()
         self._clear()
 
     def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
-        """Listen to this iteration if it is one of the last of an epoch that is measured."""
+        """Record this iteration if it is one of the last of an epoch that is measured."""
         # counted in iterations, so that it holds in loops by epoch and by iteration
         length = len(runner.train_dataloader)
         epoch, position = divmod(runner.iter, length)
         if (epoch + 1) % self.interval or position < length - self.num_batches:
             return
-        self._heard: dict[str, list[Tensor]] = {}
         head = getattr(self.model, 'head', None)
-        parts = {
-            'features': getattr(self.model, 'backbone', None),
-            'projections': getattr(self.model, 'neck', None),
-            'predictions': getattr(head, 'predictor', None),
-            'targets': getattr(self.model, 'target_neck', None),
-        }
-        self._taps = [
-            part.register_forward_hook(partial(self._hear, name))
-            for name, part in parts.items()
-            if part is not None
-        ]
-
-    def _hear(self, name: str, module, inputs, output) -> None:
-        last = output[-1] if isinstance(output, (tuple, list)) else output
-        self._heard.setdefault(name, []).append(last.detach())
+        self._recorder.start(
+            {
+                'features': getattr(self.model, 'backbone', None),
+                'projections': getattr(self.model, 'neck', None),
+                'predictions': getattr(head, 'predictor', None),
+                'targets': getattr(self.model, 'target_neck', None),
+            }
+        )
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        """Keep what was heard; log at the end of the epoch."""
-        if not self._taps:
+        """Keep what was recorded; log at the end of the epoch."""
+        if not self._recorder.recording:
             return
-        for tap in self._taps:
-            tap.remove()
-        self._taps = []
-        self._keep(labels_or_none(data_batch))
+        self._keep(self._recorder.stop(), labels_or_none(data_batch))
         if self._features and (runner.iter + 1) % len(runner.train_dataloader) == 0:
             self._log(runner)
 
-    def _keep(self, labels: Tensor | None) -> None:
-        """Keep what was heard of the first view; a model without projections is not measured.
+    def _keep(self, outputs: dict[str, list[Tensor]], labels: Tensor | None) -> None:
+        """Keep the outputs of the first view; a model without projections is not measured.
 
         Where a forward pass has more rows than there are images (SimCLR and SwAV pass all views at
         once, others patches), no row is known to have a label.
         """
-        if not {'features', 'projections'} <= self._heard.keys():
+        if not {'features', 'projections'} <= outputs.keys():
             return
-        self._features.append(pooled(self._heard['features'][0])[-1])
-        self._projections.append(self._heard['projections'][0].flatten(1))
+        self._features.append(pooled(outputs['features'][0])[-1])
+        self._projections.append(outputs['projections'][0].flatten(1))
         if labels is None or len(labels) != len(self._features[-1]):
             return
         labels = labels.to(self._features[-1].device)
         self._labels.append(labels)
-        if len(self._heard.get('targets', ())) > 1 and self._heard.get('predictions'):
-            self._explore(self._heard['predictions'][0], self._heard['targets'][1], labels)
+        if len(outputs.get('targets', ())) > 1 and outputs.get('predictions'):
+            self._explore(outputs['predictions'][0], outputs['targets'][1], labels)
 
     def _explore(self, query: Tensor, key: Tensor, labels: Tensor) -> None:
         """Rank the negatives of view 1 among the target projections of view 2, as the head does."""

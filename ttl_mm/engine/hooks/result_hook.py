@@ -1,4 +1,4 @@
-"""The last and the best epoch of an evaluation, apart."""
+"""The figures of an evaluation: those of the last and those of the best epoch."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 
-from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.state.model import unwrap_model
+from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.evaluation.features import data_identity, versions, weights_hash
 from ttl_mm.registry import HOOKS
 
@@ -16,11 +16,12 @@ from ttl_mm.registry import HOOKS
 class ResultHook(Hook):
     """Write ``results.json``: the metrics of the last epoch and those of the best one.
 
-    The best epoch is chosen by the very images it is judged on: name the last epoch's figure where
-    papers are compared, unless they report the best.
+    The best epoch is chosen by the very images it is measured on: compare papers by the last epoch,
+    unless they report the best.
 
     Args:
-        protocol: what was done, in words; it stands beside the figures.
+        protocol: The kind of evaluation, in a word or two. Epochs, optimizer, learning rate and
+            batch of the run are added to it.
         metric: the metric that the best epoch is chosen by.
     """
 
@@ -29,6 +30,7 @@ class ResultHook(Hook):
     def __init__(self, protocol: str, metric: str = 'accuracy/top1') -> None:
         self.protocol = protocol
         self.metric = metric
+        self._ran = ''
         self.last: dict | None = None
         self.best: dict | None = None
 
@@ -38,10 +40,13 @@ class ResultHook(Hook):
     def load_state_dict(self, state: dict) -> None:
         self.last, self.best = state['last'], state['best']
 
+    def before_train(self, runner) -> None:
+        self._ran = f', {run_in_words(runner)}'
+
     def after_val_epoch(self, runner, metrics: dict[str, float] | None = None) -> None:
         """Keep what was measured."""
-        if not metrics or self.metric not in metrics or built_train_loop(runner) is None:
-            return  # runner.val() alone trains nothing
+        if not metrics or self.metric not in metrics or runner.epoch == 0:
+            return  # at epoch 0 nothing was trained: runner.val() alone
         values = {name: round(float(value), 4) for name, value in metrics.items()}
         self.last = {'epoch': runner.epoch, **values}
         if self.best is None or values[self.metric] > self.best[self.metric]:
@@ -53,9 +58,11 @@ class ResultHook(Hook):
         if runner.epoch == runner.max_epochs:
             for name, found in (('last', self.last), ('best', self.best)):
                 value = f'{self.metric} {found[self.metric]:.2f}'
-                runner.logger.info(f'{self.protocol}: {name} epoch {found["epoch"]}, {value}')
+                runner.logger.info(
+                    f'{self.protocol}{self._ran}: {name} epoch {found["epoch"]}, {value}'
+                )
         result = {
-            'protocol': self.protocol,
+            'protocol': self.protocol + self._ran,
             'last': self.last,
             'best': self.best,
             'epochs': runner.max_epochs,
@@ -73,3 +80,14 @@ class ResultHook(Hook):
         if id(loader) not in known:
             known[id(loader)] = data_identity(loader.dataset)
         return known[id(loader)]
+
+
+def run_in_words(runner) -> str:
+    """'100 epochs, SGD 0.15, batch 256', of what really runs."""
+    run, optimizer = RunSettings.of(runner), runner.optim_wrapper.optimizer
+    groups = optimizer.param_groups
+    rates = sorted({group.get('initial_lr', group['lr']) for group in groups})
+    rate = f'{rates[0]:g}' if len(rates) == 1 else f'{rates[0]:g} to {rates[-1]:g}'
+    epochs = f'{runner.max_epochs} epoch{"s" if runner.max_epochs != 1 else ""}'
+    batch = run.batch_size * run.accumulative_counts
+    return f'{epochs}, {type(optimizer).__name__} {rate}, batch {batch}'

@@ -1,4 +1,4 @@
-"""Parameter groups by mmengine's rules, told in a line per kind instead of several per tensor."""
+"""Parameter groups by mmengine's rules, logged in one line per kind of group."""
 
 import logging
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""From a config file to a trained or tested model: what ``tools/*.py`` and ``ttl train`` do."""
+"""From a config file to a trained or tested model: what tools/train.py and tools/test.py do."""
 
 import logging
 import sys
@@ -28,7 +28,7 @@ def train(
     tracker: str | None = None,
     cfg_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Train by a config file.
+    """Train as a config file says.
 
     Args:
         config: A Python config, of ours or of mmpretrain.
@@ -49,14 +49,14 @@ def train(
     RUNNERS.build(cfg).train()
 
 
-def evaluate(
+def run_test(
     config: str,
     weights: str,
     work_dir: str | None = None,
     launcher: str = 'none',
     cfg_options: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Test a trained model by the test set and the evaluator of a config.
+    """Test a trained model with the test set and the evaluator of a config.
 
     Args:
         config: The config that it was trained by.

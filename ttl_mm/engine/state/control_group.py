@@ -1,4 +1,4 @@
-"""A second process group, on the CPU, for what ranks tell each other beside gradients.
+"""A second process group, on the CPU, for messages between ranks other than gradients.
 
 It costs the device nothing, and a rank that does not answer is noticed after the same time-out.
 """
@@ -7,23 +7,24 @@ import datetime
 from typing import Any
 
 import torch
-from mmengine.dist import get_dist_info
+from mmengine.dist import get_dist_info, get_world_size
 from torch import distributed as dist
 
+# One per process, like torch's own default group: the hooks that use it have no common owner.
 _group: Any = None
 
 
 def make_control_group(timeout_seconds: float | None) -> None:
     """Called once on every rank, after the process group exists."""
     global _group
-    if _group is None and get_dist_info()[1] > 1:
+    if _group is None and get_world_size() > 1:
         timeout = None if timeout_seconds is None else datetime.timedelta(seconds=timeout_seconds)
         _group = dist.new_group(backend='gloo', timeout=timeout)
 
 
 def gather(value: Any) -> list[Any]:
     """The values of all ranks, on every rank; collective."""
-    _, world_size = get_dist_info()
+    world_size = get_world_size()
     if world_size == 1:
         return [value]
     values = [None] * world_size
@@ -43,34 +44,34 @@ def gather_to_first(value: Any) -> list[Any] | None:
 
 def from_first(value: Any) -> Any:
     """The value of rank 0, on every rank; collective."""
-    if get_dist_info()[1] == 1:
+    if get_world_size() == 1:
         return value
     box = [value]
     dist.broadcast_object_list(box, src=0, group=_group)
     return box[0]
 
 
-class Vote:
-    """Whether any rank raised its hand, known to all ranks in the same iteration.
+class AnyRank:
+    """Whether any rank has said yes, known to all ranks in the same iteration.
 
-    The ballot of one iteration is counted while the next one runs, so nobody waits for it.
+    The answers of one iteration are exchanged while the next one runs, so nobody waits for them.
     """
 
     def __init__(self) -> None:
-        self._ballot: torch.Tensor | None = None
+        self._answer: torch.Tensor | None = None
         self._work: Any = None
 
-    def cast(self, raised: bool) -> bool:
-        """Hand in this iteration's vote and return the outcome of the one before.
+    def exchange(self, yes: bool) -> bool:
+        """Send the answer of this iteration; return whether any rank said yes in the one before.
 
-        In a run of one process the vote counts at once.
+        A single process gets its own answer back at once.
         """
-        if get_dist_info()[1] == 1:
-            return raised
-        outcome = False
+        if get_world_size() == 1:
+            return yes
+        any_yes = False
         if self._work is not None:
             self._work.wait()
-            outcome = bool(self._ballot.item())
-        self._ballot = torch.tensor([int(raised)])
-        self._work = dist.all_reduce(self._ballot, dist.ReduceOp.MAX, group=_group, async_op=True)
-        return outcome
+            any_yes = bool(self._answer.item())
+        self._answer = torch.tensor([int(yes)])
+        self._work = dist.all_reduce(self._answer, dist.ReduceOp.MAX, group=_group, async_op=True)
+        return any_yes

@@ -6,7 +6,7 @@ from pathlib import Path
 from ttl_mm.errors import UserError
 
 FINISHED = 0
-USER_ERROR = 2  # something to mend before another try
+USER_ERROR = 2  # the user must change something before another try
 STOPPED = 3  # a guard stopped the run: another try would go the same way
 PREEMPTED = 75  # saved on a signal: the same command with --resume continues
 STALLED = 76  # a rank did not answer within the time-out: --resume continues
