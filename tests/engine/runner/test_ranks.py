@@ -62,7 +62,7 @@ def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, images, stopped):
     wait([pids[stopped]])
     log = log_file(work, rank=1 - stopped).read_text()
     # rank 0 keeps the store of a job that no launcher started
-    assert ('rank 1 does not answer' if stopped else 'who keeps it: rank 0') in log
+    assert ('rank 1 does not answer' if stopped else 'rank 0, which keeps the store') in log
 
 
 def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, images):
