@@ -1,6 +1,7 @@
 """Options that several commands share, and the old names of options that were renamed."""
 
 import argparse
+from typing import Any
 
 SHARED: dict[str, dict] = {
     '--batch-size': {'type': int, 'metavar': 'N'},
@@ -17,8 +18,8 @@ SHARED: dict[str, dict] = {
         'help': 'edge of the square input (default: 224; 32 for small networks)',
     },
 }
-FLAG = {'action': 'store_true'}
-NUMBERS: dict = {'type': int, 'nargs': '+', 'metavar': 'N'}
+FLAG: dict[str, Any] = {'action': 'store_true'}
+NUMBERS: dict[str, Any] = {'type': int, 'nargs': '+', 'metavar': 'N'}
 
 
 def add_shared(parser: argparse.ArgumentParser, option: str, **own) -> None:
@@ -43,5 +44,5 @@ class _Renamed(argparse.Action):
 
 def add_renamed(parser: argparse.ArgumentParser, old: str, new: str) -> None:
     """Let the old name of an option end the command with the new one, and exit code 2."""
-    hidden = dict.fromkeys(('dest', 'default', 'help'), argparse.SUPPRESS)
+    hidden: dict[str, Any] = dict.fromkeys(('dest', 'default', 'help'), argparse.SUPPRESS)
     parser.add_argument(old, action=_Renamed, nargs='?', const=new, **hidden)

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 GIB = 2**30
 #: what CUDA, cuDNN workspaces and fragmentation add; calibrated on the two released
@@ -30,11 +30,11 @@ class MemoryUse(NamedTuple):
         return images - images % multiple if images >= multiple else images
 
 
-def measure_memory(model: nn.Module, views: list[Tensor], half: bool) -> MemoryUse:
+def measure_memory(model: Any, views: list[Tensor], half: bool) -> MemoryUse:
     """Memory of one training step, from two small forward passes on the CPU.
 
     Args:
-        model: With ``loss(views, None)`` as in mmpretrain's self-supervised models.
+        model: A module with ``loss(views, None)`` as in mmpretrain's self-supervised models.
         views: Images of one batch, (N, C, H, W) each with N >= 3, at the largest size used.
         half: Whether training runs in mixed precision.
     """
@@ -86,7 +86,7 @@ def quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def kept_for_backward(model: nn.Module, views: list[Tensor], half: bool) -> int:
+def kept_for_backward(model: Any, views: list[Tensor], half: bool) -> int:
     """Bytes that autograd keeps for the backward pass, without the weights and the images."""
     present = [*model.state_dict().values(), *views]
     own = {tensor.untyped_storage().data_ptr() for tensor in present}

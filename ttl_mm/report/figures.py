@@ -20,7 +20,7 @@ MAX_POINTS = 500
 #: a longer legend would hide the curves
 MAX_INSIDE = 8
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     'figure.facecolor': 'white',
     'font.size': 9.5,
     'text.color': INK,

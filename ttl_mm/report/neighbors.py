@@ -6,9 +6,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from mmengine.logging import MMLogger
+from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
 from mmengine.runner import set_random_seed
-from torch import Tensor, nn
+from torch import Tensor
 
 from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import load_backbone_state
@@ -95,7 +96,7 @@ def draw_neighbors(
     return picture_grid(grid)
 
 
-def _probe_and_model(work_dir: Path) -> tuple[Probe, nn.Module]:
+def _probe_and_model(work_dir: Path) -> tuple[Probe, BaseModel]:
     """The probe of a run, its datasets built, and its model as it started."""
     configs = sorted(work_dir.glob('*.py'))
     if not configs:
@@ -110,7 +111,7 @@ def _probe_and_model(work_dir: Path) -> tuple[Probe, nn.Module]:
     return probe, model
 
 
-def _load_newest(model: nn.Module, work_dir: Path) -> Path:
+def _load_newest(model: BaseModel, work_dir: Path) -> Path:
     path, _ = newest_valid(work_dir.resolve())
     if path is None:
         raise UserError(f'{work_dir} holds no checkpoint yet: let the run save one.')

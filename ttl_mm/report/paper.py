@@ -38,8 +38,8 @@ def linear_figure():
         axes.scatter(*points, facecolors='none', edgecolors=FAINT, s=24, label='earlier methods')
         hollow = {'markerfacecolor': 'white', 'markersize': 6, 'linestyle': ':', 'linewidth': 1}
         for color, method in zip(reversed(COLORS[: len(LABELED)]), LABELED):
-            points = zip(*sorted((c.epochs, c.value) for c in cells if c.method == method))
-            axes.plot(*points, 'o', color=color, label=method, **hollow)
+            curve = zip(*sorted((c.epochs, c.value) for c in cells if c.method == method))
+            axes.plot(*curve, 'o', color=color, label=method, **hollow)
         supervised = max(c.value for c in cells if c.method == 'supervised' and c.epochs == 100)
         axes.axhline(supervised, color=FAINT, linewidth=1)
         axes.annotate(

@@ -38,7 +38,7 @@ class Run:
     images_per_device: int | None = None
     max_epochs: int | None = None
     max_iterations: int | None = None
-    folder: Path | None = None
+    folder: Path = Path()
     config: dict = field(default_factory=dict)
     training: list[dict] = field(init=False)
 

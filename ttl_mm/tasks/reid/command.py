@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ('--train-people', 8, 'people in the training set'),
         ('--images-each', 6, 'training images of each'),
         ('--test-people', 6, 'people among queries and gallery'),
-        ('--distractors', 20, 'gallery images of nobody else'),
+        ('--distractors', 20, 'gallery images of nobody'),
     ):
         text = f'{what} (default: {number})'
         make.add_argument(option, type=int, default=number, metavar='N', help=text)
