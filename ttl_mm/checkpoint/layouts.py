@@ -46,7 +46,7 @@ def _ends_with_anchor(name: str) -> bool:
     return name == _ANCHOR or name.endswith('.' + _ANCHOR)
 
 
-_DEPTHS = {  # (bottleneck, blocks per stage) -> depth
+_DEPTHS: dict[tuple[bool, tuple[int, ...]], int] = {  # (bottleneck, blocks per stage) -> depth
     (False, (2, 2, 2, 2)): 18,
     (False, (3, 4, 6, 3)): 34,
     (True, (3, 4, 6, 3)): 50,
@@ -61,8 +61,8 @@ def backbone_config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | N
     Strides leave no trace in the shapes: they are taken to be the usual ones (``style='pytorch'``,
     which every framework here uses).
     """
-    blocks = [re.match(r'layer(\d)\.(\d+)\.', name) for name in shapes]
-    blocks = {(int(found[1]), int(found[2])) for found in blocks if found}
+    matches = [re.match(r'layer(\d)\.(\d+)\.', name) for name in shapes]
+    blocks = {(int(found[1]), int(found[2])) for found in matches if found}
     stages = tuple(sum(stage == s for s, _ in blocks) for stage in sorted({s for s, _ in blocks}))
     depth = _DEPTHS.get(('layer1.0.conv3.weight' in shapes, stages))
     stem = shapes.get('conv1.weight') or shapes.get('stem.2.conv.weight')
@@ -96,7 +96,7 @@ def architecture(shapes: Mapping[str, tuple[int, ...]]) -> str:
     return f'ResNet-{config["depth"]}' + (f' ({", ".join(details)})' if details else '')
 
 
-_TO_D2 = [
+_TO_D2: list[tuple[re.Pattern[str], Any]] = [
     (re.compile(r'^(conv|bn)'), r'stem.\1'),
     (re.compile(r'^layer(\d)'), lambda found: f'res{int(found[1]) + 1}'),
     (re.compile(r'\bbn(\d)\.'), r'conv\1.norm.'),

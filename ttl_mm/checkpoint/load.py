@@ -32,10 +32,10 @@ def load_backbone_state(
     Raises:
         UserError: the file is refused, or no backbone is found in it.
     """
-    where, content = 'the checkpoint', source
-    if isinstance(source, (str, Path)):
-        where, content = str(source), read_checkpoint(resolve(source))
-    state = tensors_of(content)
+    if isinstance(source, Mapping):
+        where, state = 'the checkpoint', tensors_of(source)
+    else:
+        where, state = str(source), tensors_of(read_checkpoint(resolve(source)))
     if prefix is None:
         state = _house_names(state)
         prefix = _find_prefix(state, where)

@@ -200,7 +200,7 @@ def _buffer(data: bytes = b'') -> bytearray:
     return bytearray(memoryview(data))
 
 
-def _frombuffer(buffer: bytes, dtype: np.dtype, shape: tuple, order: str) -> np.ndarray:
+def _frombuffer(buffer: bytes, dtype: np.dtype, shape: tuple, order: Any) -> np.ndarray:
     """How protocol 5 spells an array."""
     return np.frombuffer(buffer, dtype).reshape(shape, order=order)
 

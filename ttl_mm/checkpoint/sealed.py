@@ -48,7 +48,7 @@ def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch
     temporary = path.with_name(f'{path.name}.{os.getpid()}{_TEMPORARY}')
     try:
         with open(temporary, 'wb') as file:
-            hashing = _HashingFile(file)
+            hashing: Any = _HashingFile(file)
             torch.save(state, hashing)
             hashing.sha256.update(_line(iteration, epoch))
             file.write(b'\n' + _line(iteration, epoch, hashing.sha256.hexdigest()))

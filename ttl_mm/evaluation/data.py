@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mmengine.registry import DefaultScope
@@ -69,7 +70,7 @@ def _from_folder(root: Path, size: int) -> tuple[dict, str]:
     test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if (root / 'train').is_dir() and test is not None:
         folders = {'train': root / 'train', 'test': test}
-        splits = {
+        splits: dict[str, Any] = {
             name: ImageFolder(str(folder), pipeline, with_label=True)
             for name, folder in folders.items()
         }
@@ -83,7 +84,7 @@ def _from_folder(root: Path, size: int) -> tuple[dict, str]:
     return splits, f'{TEST_SHARE:.0%} of every class held out, chosen by the hash of the names'
 
 
-def hold_out(names: list[str], labels: np.ndarray, classes) -> np.ndarray:
+def hold_out(names: list[str], labels: Any, classes) -> np.ndarray:
     """Which images (N,) to test on: of every class the fifth with the smallest SHA-256 of names."""
     chosen = np.zeros(len(names), bool)
     ranks = [hashlib.sha256(name.encode()).digest() for name in names]

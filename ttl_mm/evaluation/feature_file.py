@@ -13,6 +13,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -180,8 +181,8 @@ def _read_header(path: Path) -> tuple[dict, int]:
         raise UserError(f'{path} cannot be read as a feature file: {error}.') from error
 
 
-def _map(path: Path, entry: dict, start: int, mode: str) -> np.ndarray:
-    shape, dtype = tuple(entry['shape']), _DTYPES[entry['dtype']]
+def _map(path: Path, entry: dict, start: int, mode: Any) -> Any:
+    shape, dtype = tuple(entry['shape']), np.dtype(_DTYPES[entry['dtype']])
     if math.prod(shape) == 0:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, mode, start + entry['data_offsets'][0], shape)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import mmengine
 import mmpretrain
@@ -12,7 +13,7 @@ import torch
 from mmengine.dataset import default_collate
 from mmengine.dist import barrier, get_dist_info
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, FeatureWriter, read_features
@@ -23,7 +24,7 @@ from ttl_mm.version import __version__
 def extract_features(
     backbone: nn.Module,
     preprocessor: nn.Module,
-    dataset: Dataset,
+    dataset: Any,
     path: str | Path,
     about: dict | None = None,
     stages: Sequence[int] = (4,),
@@ -65,10 +66,10 @@ def extract_features(
         writer = writer or FeatureWriter(*shared, create=False)
         missing = writer.missing()
         barrier()  # everybody has seen the same list
-        mine = missing[rank::world]
+        mine, all_rows = missing[rank::world], range(total)
         loader = DataLoader(
             dataset,
-            batch_sampler=[range(b * batch_size, min(total, (b + 1) * batch_size)) for b in mine],
+            batch_sampler=[list(all_rows[b * batch_size : (b + 1) * batch_size]) for b in mine],
             num_workers=num_workers,
             collate_fn=default_collate,
         )
@@ -134,9 +135,9 @@ def data_identity(dataset) -> dict:
     for i in range(len(dataset)):
         info = dataset.get_data_info(i)
         if path := info.get('img_path'):
-            content = Path(path).stat().st_size
+            content = str(Path(path).stat().st_size)
         else:
-            content = hashlib.sha256(np.ascontiguousarray(info['img'])).hexdigest()
+            content = hashlib.sha256(np.ascontiguousarray(info['img']).data).hexdigest()
         digest.update(f'{_name(dataset, i)}\t{content}\t{info.get("gt_label")}\n'.encode())
     return {'images': len(dataset), 'data': digest.hexdigest()}
 

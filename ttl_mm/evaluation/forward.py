@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from mmengine.model import ImgDataPreprocessor
@@ -24,7 +25,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def output_stages(backbone: nn.Module, stages: Sequence[int]) -> Iterator[None]:
+def output_stages(backbone: Any, stages: Sequence[int]) -> Iterator[None]:
     """Let the backbone return these stages, counted from 1; empty means as it is configured."""
     if not stages:
         yield

@@ -48,7 +48,7 @@ def knn_sweep(
     """Predictions for every ``(k, temperature)``, in one pass over the features."""
     _check(train_features, train_labels, test_features, ks, temperatures)
     classes, codes = np.unique(_to_numpy(train_labels), return_inverse=True)
-    predicted = {(k, t): [] for k in ks for t in temperatures}
+    predicted: dict[tuple, list] = {(k, t): [] for k in ks for t in temperatures}
     for similarity, index in nearest_neighbors(train_features, test_features, max(ks), device):
         neighbors = torch.from_numpy(codes).to(index.device)[index]  # (q, k)
         for k, t in predicted:

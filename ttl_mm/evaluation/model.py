@@ -30,6 +30,7 @@ def load_model(
     """
     path = resolve(checkpoint)
     state = load_backbone_state(path)
+    backbone_cfg: dict | None
     if config is not None:
         backbone_cfg, preprocessor_cfg = _from_config(config)
     else:

@@ -59,7 +59,7 @@ class Probe:
         self.datasets = {'train': train, 'test': test}
         self.neighbors, self.temperature, self.linear = neighbors, temperature, linear
         self.max_train = max_train
-        self.loader = {'batch_size': batch_size, 'num_workers': num_workers}
+        self.loader: dict[str, Any] = {'batch_size': batch_size, 'num_workers': num_workers}
 
     def build_datasets(self) -> None:
         """Build the datasets that were given as configs."""
@@ -86,7 +86,7 @@ class Probe:
             predicted[LINEAR] = linear_classify(train, train_labels, test)
         return predicted
 
-    def features(self, model: nn.Module, name: str, gather: bool = True) -> tuple[Tensor, Tensor]:
+    def features(self, model: Any, name: str, gather: bool = True) -> tuple[Tensor, Tensor]:
         """Features (n, C) and labels (n,): of the whole set, or of this process's share."""
         dataset = self.datasets[name]
         count = len(dataset)

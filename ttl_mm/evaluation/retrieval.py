@@ -156,10 +156,10 @@ def score_rows(
                 torch.mm(query, chunk.T, out=scores)
             else:
                 scores[:, left : left + step] = query @ chunk.T
-        scores = scores.numpy()
-        if not np.isfinite(scores.sum(axis=1)).all():
-            raise UserError(_not_finite(scores, chosen))
-        yield from zip(chosen, scores)
+        array = scores.numpy()
+        if not np.isfinite(array.sum(axis=1)).all():
+            raise UserError(_not_finite(array, chosen))
+        yield from zip(chosen, array)
 
 
 def _tensor(array, dtype: np.dtype, device) -> torch.Tensor:

@@ -71,7 +71,7 @@ def evaluate_checkpoint(
 def find_feature_files(source: Sequence[str]) -> tuple[Path, Path] | None:
     """The feature files to train and to test on; None if the source is a checkpoint."""
     if len(source) == 1 and Path(source[0]).is_dir():
-        paths = tuple(Path(source[0]) / name for name in FILES.values())
+        paths = _feature_files(Path(source[0]))
         if missing := [path for path in paths if not path.exists()]:
             raise UserError(f'{missing[0]} is missing: make it with `ttl eval CHECKPOINT`.')
         return paths
@@ -127,7 +127,11 @@ def extract_splits(
             workers,
             Progress(name),
         )
-    return tuple(folder / name for name in FILES.values())
+    return _feature_files(folder)
+
+
+def _feature_files(folder: Path) -> tuple[Path, Path]:
+    return folder / FILES['train'], folder / FILES['test']
 
 
 def _describe(size: int) -> str:

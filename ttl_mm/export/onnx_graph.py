@@ -16,7 +16,8 @@ class _Graph:
     """Collects nodes; every method adds one and returns the name of its output."""
 
     def __init__(self, state: dict[str, Tensor]):
-        self.state, self.nodes = state, []
+        self.state = state
+        self.nodes: list[Any] = []
 
     def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
         from onnx import helper

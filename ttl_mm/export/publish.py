@@ -71,7 +71,7 @@ def publish(
         fresh.write_bytes(_encode(state, meta, suffix))
         digest = sha256_of(fresh)
         path = folder / f'{name}-{digest[:8]}{suffix}'
-        entry = {
+        entry: dict[str, Any] = {
             'file': path.name,
             'size': fresh.stat().st_size,
             'sha256': digest,

@@ -43,7 +43,7 @@ class Analysis:
     rates: list[float]
     perfect_rates: list[float]
     chance: float
-    frequencies: dict[tuple[int, int], tuple[float, float]]
+    frequencies: dict[tuple[int, int], tuple[float, ...]]
     measured_k: int
     safe_k: int
     risk: float

@@ -8,6 +8,7 @@ false exactly when the batch holds at least k more images of that class, whose s
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, gammaln, logsumexp
@@ -81,13 +82,13 @@ def _log_tail(m: int, k: int, p: float) -> float:
     return float(log_first + np.log1p(np.cumprod(ratios).sum()))
 
 
-def _checked_share(p: float) -> float:
+def _checked_share(p: Any) -> float:
     if not 0 <= p <= 1:
         raise ValueError(f'the share p of a class lies in [0, 1], got {p}')
     return float(p)
 
 
-def _checked_shares(p: Sequence[float]) -> np.ndarray:
+def _checked_shares(p: Any) -> np.ndarray:
     shares = np.asarray(p, dtype=np.float64)
     if not (shares >= 0).all() or not math.isclose(shares.sum(), 1, rel_tol=1e-6):
         raise ValueError(f'the shares of all classes are >= 0 and sum to 1, got {shares.sum()}')

@@ -67,7 +67,7 @@ def sha256_of(path: Path) -> str:
 
 def known_fingerprint(entry: Entry, cache: Path) -> Fingerprint | None:
     """Size and SHA-256 from the manifest, or as pinned when the file was first fetched."""
-    if entry.sha256 is not None:
+    if entry.sha256 is not None and entry.size is not None:
         return Fingerprint(entry.size, entry.sha256)
     pin = _read_pins(cache).get(entry.name)
     return Fingerprint(**pin) if pin else None
@@ -112,7 +112,7 @@ def fetch(
     """
     cache = Path(cache or cache_folder())
     wanted = known_fingerprint(entry, cache)
-    if entry.shipped and entry.shipped.exists():
+    if wanted and entry.shipped and entry.shipped.exists():
         problem = wanted.mismatch(entry.shipped)
         if problem:
             raise UserError(f'{entry.shipped} is damaged, {problem}: install ttl_mm again.')

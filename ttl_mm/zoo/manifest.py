@@ -52,11 +52,12 @@ class Entry:
     def __post_init__(self):
         """Refuse what could leave the cache folder or escape the checks."""
         hashed = self.sha256 is not None
+        sha256 = self.sha256 or ''
         rules = {
             f'its name {self.name!r} is not plain': NAME.fullmatch(self.name),
             f'its file name {self.file!r} is not plain': _FILE.fullmatch(self.file),
             f'its kind {self.kind!r} is none of {", ".join(KINDS)}': self.kind in KINDS,
-            f'its sha256 {self.sha256!r} is none': not hashed or _SHA256.fullmatch(self.sha256),
+            f'its sha256 {self.sha256!r} is none': not hashed or _SHA256.fullmatch(sha256),
             f'its size {self.size!r} is no size': not hashed or _is_size(self.size),
             'it has a size but no sha256': hashed or self.size is None,
             'it ships a file without sha256': hashed or not self.shipped,

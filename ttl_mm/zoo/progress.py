@@ -40,7 +40,7 @@ def _bar(name: str) -> Iterator[Report]:
     console = Console(stderr=True)
     columns = ('{task.description}', BarColumn(), DownloadColumn(), Speed(), TimeRemainingColumn())
     with contextlib.ExitStack() as stack:
-        tasks = []
+        tasks: list[tuple] = []
 
         def report(done: int, total: int | None) -> None:
             if not console.is_terminal:

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -86,7 +86,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _open(url: str, have: int, timeout: float, hosts: Collection[str]) -> BinaryIO:
+def _open(url: str, have: int, timeout: float, hosts: Collection[str]) -> Any:
     if urlsplit(url).scheme == 'file':
         source = open(url2pathname(urlsplit(url).path), 'rb')  # noqa: SIM115  the caller closes it
         source.seek(have)
@@ -98,7 +98,7 @@ def _open(url: str, have: int, timeout: float, hosts: Collection[str]) -> Binary
     return opener.open(urllib.request.Request(url, headers=headers), timeout=timeout)
 
 
-def _start_and_total(source: BinaryIO, have: int) -> tuple[int, int | None]:
+def _start_and_total(source: Any, have: int) -> tuple[int, int | None]:
     """Where the bytes of this answer begin, and the length of the whole file if it is known."""
     headers = getattr(source, 'headers', None)
     if headers is None:  # a local file
@@ -112,7 +112,7 @@ def _start_and_total(source: BinaryIO, have: int) -> tuple[int, int | None]:
     return have, None if length is None else have + length
 
 
-def _refuse_page(source: BinaryIO, total: int | None, size: int | None) -> None:
+def _refuse_page(source: Any, total: int | None, size: int | None) -> None:
     """Refuse a page to sign in or to confirm a download; some servers call every file a page."""
     headers = getattr(source, 'headers', None)
     page = headers is not None and headers.get_content_type() == 'text/html'
@@ -133,7 +133,7 @@ def _check_length(total: int | None, size: int | None, folder: Path) -> None:
 
 
 def _copy(
-    source: BinaryIO, part: Path, start: int, total: int | None, timeout: float, report: Report
+    source: Any, part: Path, start: int, total: int | None, timeout: float, report: Report
 ) -> None:
     """Append to ``part`` from byte ``start`` until the source ends, stalls or sends too much."""
     done, limit = start, total or MAX_UNKNOWN
