@@ -1,5 +1,5 @@
-"""model-index.yml and the metafiles: every path exists, every key is known, every figure is told
-apart as published (and is in the paper) or measured (and says how).
+"""model-index.yml and the metafiles: every path exists, every key is known, every figure is either
+published (and is in the paper) or measured (and says how).
 """
 
 import re
@@ -45,6 +45,19 @@ def test_every_recipe_has_one_entry():
         folder = folder if metafile.startswith('configs') else folder / 'configs'
         recipes = sorted(str(path.relative_to(ROOT)) for path in folder.glob('*.py'))
         assert sorted(m['Config'] for path, m in MODELS if path == metafile) == recipes
+
+
+def test_catalogues_list_every_recipe_with_its_figures():
+    """Beside each metafile of configs lies a README with one row per recipe."""
+    for metafile, content in METAFILES.items():
+        if not metafile.startswith('configs'):
+            continue
+        readme = (ROOT / metafile).with_name('README.md').read_text()
+        rows = dict(re.findall(r'^\| \[`(.+?)`\].*\| (.*) \|$', readme, re.MULTILINE))
+        assert rows.keys() == {model['Name'] for model in content['Models']}
+        for model in content['Models']:
+            metrics = [m for result in model.get('Results', ()) for m in result['Metrics'].items()]
+            assert rows[model['Name']] == ('; '.join(f'{k}: {v}' for k, v in metrics) or 'not run')
 
 
 @each_model
