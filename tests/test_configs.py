@@ -174,6 +174,7 @@ def test_learning_rates_of_the_main_recipe():
     found = {}
     for epoch in range(200):
         found[epoch] = optimizer.param_groups[0]['lr']
+        optimizer.step()  # mmengine warns if a schedule goes first
         for _ in range(ITERATIONS if epoch < 11 else 0):  # the warm-up has ended
             [s.step() for s in schedulers if not s.by_epoch]
         [s.step() for s in schedulers if s.by_epoch]

@@ -9,9 +9,12 @@ import pytest
 from tests.helpers.paths import ROOT
 from ttl_mm.cli import build_parser
 
-FILE = re.compile(r'(?<![\w/])(?:configs|tools|projects|docs|requirements)/[\w./-]+\.\w+')
+FILE = re.compile(
+    r'(?<![\w/])(?:configs|docs|projects|requirements|tests|tools|ttl_mm)/[\w./-]+\.\w+'
+)
 PAGES = [
-    *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'configs/README.md')),
+    *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md')),
+    *sorted((ROOT / 'configs').rglob('README.md')),
     *sorted((ROOT / 'docs').glob('*.md')),
     *sorted((ROOT / 'projects').glob('*/README.md')),
 ]
@@ -26,6 +29,20 @@ def test_links_and_repository_paths_exist(page):
     roots = (ROOT, page.parent)
     missing += [p for p in FILE.findall(text) if not any((root / p).exists() for root in roots)]
     assert missing == []
+
+
+def test_the_walk_of_an_image_names_what_is_there():
+    """Each function of docs/architecture.md is defined in a file of its row."""
+    text = (ROOT / 'docs/architecture.md').read_text()
+    section = text.split('## The walk of an image')[1].split('\n## ')[0]
+    rows = [row.split('|')[2:4] for row in section.splitlines() if '`ttl_mm/' in row]
+    assert len(rows) > 10
+    for files, names in rows:
+        first, *others = (ROOT / path for path in re.findall('`([^`]+)`', files))
+        paths = [first, *(p if p.exists() else first.parent / p.name for p in others)]
+        source = ''.join(path.read_text() for path in paths)
+        for name in re.findall('`([^`]+)`', names):
+            assert re.search(rf'(def|class) {name.split(".")[-1]}\b', source), name
 
 
 def written_commands(text: str) -> tuple[list[str], list[str]]:
