@@ -91,7 +91,7 @@ class CurveHook(Hook):
         self.file = open(Path(runner.work_dir) / name, 'a', buffering=1)  # noqa: SIM115
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        self.file.write(f'{runner.iter + 1} {float(outputs["loss"]).hex()}\n')
+        self.file.write(f'{runner.iter + 1} {outputs["loss"].item().hex()}\n')
 
 
 @HOOKS.register_module(force=True)

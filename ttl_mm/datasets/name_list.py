@@ -7,7 +7,6 @@ name takes one ``pread``.
 """
 
 import os
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -40,7 +39,6 @@ class NameList(Sequence[str]):
     def _open(self) -> None:
         try:
             self._file = open(self.path, 'rb', buffering=0)  # noqa: SIM115 (lives as long as self)
-            weakref.finalize(self, self._file.close)
         except OSError as error:
             raise UserError(
                 f'the list of names {self.path} cannot be read ({error.strerror}): check its path.'
