@@ -1,8 +1,11 @@
 """NaN and infinity never reach the weights, and never a checkpoint."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
-from mmengine.hooks import Hook
+from mmengine.hooks import Hook, RuntimeInfoHook
+from mmengine.logging import MessageHub
 from mmengine.registry import HOOKS
 
 from tests.helpers.toy_run import (
@@ -14,7 +17,7 @@ from tests.helpers.toy_run import (
     write_config,
 )
 from ttl_mm.checkpoint.sealed import sealed_files
-from ttl_mm.engine.guards.finite import all_finite
+from ttl_mm.engine.guards.finite import FiniteHook, all_finite
 from ttl_mm.engine.hooks.checkpoint_hook import check_finite
 from ttl_mm.engine.state.exit_codes import STOPPED, TrainingStopped
 
@@ -96,3 +99,20 @@ def test_one_bad_value_among_many_is_seen(value):
     tensors[1][777] = value
     assert not all_finite(tensors)
     assert all_finite([])
+
+
+def test_the_loss_comes_from_the_log_without_another_wait_for_the_device():
+    hub, model = MessageHub('finite'), torch.nn.Linear(1, 1)
+    wrapper = SimpleNamespace(optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    runner = SimpleNamespace(
+        hooks=[RuntimeInfoHook()], optim_wrapper=wrapper, model=model, message_hub=hub, iter=4
+    )
+    hook = FiniteHook()
+    hook.before_train(runner)
+    on_device = object()  # a number that cannot be read
+    hub.update_scalar('train/loss', 1.0)
+    hook.after_train_iter(runner, 4, outputs={'loss': on_device})
+    hub.update_scalar('train/loss', torch.nan)
+    with pytest.raises(TrainingStopped, match='loss nan at iteration 5'):
+        hook.after_train_iter(runner, 4, outputs={'loss': on_device})
+    hook.after_train(runner)
