@@ -1,10 +1,14 @@
 """Every recipe: its name, its parts, its schedule; and the main ones train."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.optim import build_optim_wrapper
@@ -181,6 +185,24 @@ def test_learning_rates_of_the_main_recipe():
     assert {epoch: found[epoch] for epoch in TABLE} == {
         epoch: pytest.approx(value, rel=1e-4, abs=5e-5) for epoch, value in TABLE.items()
     }
+
+
+def test_recipes_are_part_of_the_built_package(tmp_path):
+    """`ttl plan` finds the main recipe and `mim` the index without a checkout."""
+    build = [sys.executable, 'setup.py', '-q', 'build_py', '--build-lib', str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    code = 'from ttl_mm.planning import *; p = default_recipe(); print(p, read_recipe(p).batch)'
+    environment = {**os.environ, 'PYTHONPATH': str(tmp_path), 'OMP_NUM_THREADS': '1'}
+    run = subprocess.run(
+        [sys.executable, '-c', code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    shipped = tmp_path / 'ttl_mm' / '.mim'
+    assert run.stdout.split() == [str(shipped / 'configs/ttl_r50_8xb104_200e.py'), '104'], (
+        run.stderr
+    )
+    for metafile in yaml.safe_load((shipped / 'model-index.yml').read_text())['Import']:
+        for model in yaml.safe_load((shipped / metafile).read_text())['Models']:
+            assert (shipped / model['Config']).is_file()
 
 
 def test_views_of_the_multi_crop_recipe():

@@ -1,8 +1,8 @@
 """Print which rooms of ``ttl_mm`` import which, and every cycle: ``python tools/import_graph.py``.
 
 A room is a top-level module or subpackage, and inside ``engine`` and ``tasks`` each subpackage is
-one too. Imports inside functions count, and so do module names in strings that are imported later
-(``locations`` of a registry). Exits with 1 if there is a cycle.
+one too. Imports inside functions count. Names of modules in strings do not: the registry and the
+command line find what lies above them by name. Exits with 1 if there is a cycle.
 """
 
 import ast

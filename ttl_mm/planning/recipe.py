@@ -55,5 +55,7 @@ def read_recipe(config: str | Path) -> Recipe:
 
 
 def default_recipe() -> Path:
-    """The main recipe, in the checkout that this package runs from."""
-    return Path(__file__).parents[2] / 'configs' / 'ttl_r50_8xb104_200e.py'
+    """The main recipe: in the checkout that this package runs from, or in the installed package."""
+    package = Path(__file__).parents[1]
+    checkout, installed = package.parent / 'configs', package / '.mim' / 'configs'
+    return (checkout if checkout.is_dir() else installed) / 'ttl_r50_8xb104_200e.py'
