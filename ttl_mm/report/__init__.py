@@ -31,6 +31,8 @@ __all__ = [
     'write_report',
 ]
 
+LEAD = 'Accuracy against what it costs, and what the network did meanwhile.'
+
 
 def write_report(
     runs: Sequence[str | Path | Run],
@@ -71,7 +73,7 @@ def write_report(
     sections = [s for s in sections if s.text or s.tables or s.pictures or s.warnings]
     return write_page(
         title or f'{"Learning efficiency" if pretraining else "Results"}: {", ".join(names)}',
-        lead or 'Accuracy against what it costs, and what the network did meanwhile.',
+        lead or (LEAD if pretraining else 'What was measured, by which protocol, on what.'),
         sections,
         out_dir,
     )

@@ -30,7 +30,7 @@ def protocol_of(config: dict, key: str) -> str | None:
         known = [f'{name} {value}' for name, value in recipe.items() if value]
         return ', '.join([f'detection, {family}', *known])
     if key.startswith('reid/'):
-        return 're-identification (%) by tools/test.py'
+        return 're-identification by tools/test.py'
     return hook_protocol(config) if key.startswith('accuracy/') else None
 
 

@@ -100,7 +100,7 @@ def _epochs(result: dict, folder: Path) -> list[Result]:
             weights,
             data,
             f'{name} epoch: {result[name]["epoch"]}{note}',
-            {k.rpartition('/')[2]: f'{v:.2f}' for k, v in result[name].items() if k != 'epoch'},
+            {_metric(k): f'{v:.2f}' for k, v in result[name].items() if k != 'epoch'},
         )
         for name, note in notes.items()
     ]
@@ -126,8 +126,7 @@ def logged_results(metrics: dict, folder: Path, config: dict, loader: str) -> li
         if is_finite(value) and (protocol := protocol_of(config, key)):
             scale = 100 if detection_family(key) else 1  # the others are percentages already
             shown = f'{scale * value:.2f}' if value >= 0 else '–'  # -1: there is no such object
-            name = key.rpartition('/')[2].removeprefix('coco101_')
-            rows.append(Result(protocol, folder, weights, images, settings, {name: shown}))
+            rows.append(Result(protocol, folder, weights, images, settings, {_metric(key): shown}))
     return merged(rows)
 
 
@@ -136,6 +135,12 @@ def detection_results(run: Run) -> list[Result]:
     keys = dict.fromkeys(key for record in run.records for key in record if detection_family(key))
     found = {key: values[-1] for key in keys if len(values := run.series(key)[1])}
     return logged_results(found, run.folder, run.config, 'val')
+
+
+def _metric(key: str) -> str:
+    """Header of a logged metric; of detection, the protocol has the unit."""
+    name = key.rpartition('/')[2].removeprefix('coco101_')
+    return f'{name} (%)' if key.startswith(('accuracy/', 'reid/')) else name
 
 
 def _start(config: dict) -> str:
