@@ -103,7 +103,7 @@ def write_linear(work_dir, protocol, accuracies):
     """What a run with ResultHook leaves behind."""
     write_start(work_dir, '1', 1, len(accuracies) * EPOCH, probes=False)
     config = work_dir / '1' / 'vis_data' / 'config.py'
-    hook = f"default_hooks = dict(result=dict(type='ttl_mm.ResultHook', protocol='{protocol}'))"
+    hook = "default_hooks = dict(result=dict(type='ttl_mm.ResultHook', protocol='kind'))"
     start = "model = dict(backbone=dict(init_cfg=dict(checkpoint='epoch_9.pth')))"
     config.write_text(f'{config.read_text()}\n{hook}\n{start}\n')
     data = make_folder(work_dir / 'images', count=2)

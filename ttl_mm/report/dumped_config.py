@@ -1,6 +1,8 @@
 """The config that mmengine dumps into a work dir, read without executing anything."""
 
 import ast
+import json
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,6 +22,18 @@ def read_literals(config: Path) -> dict:
         for target in statement.targets
         if isinstance(target, ast.Name)
     }
+
+
+def read_dumped(start: Path) -> dict:
+    """Literals of the config of one start of a run, with ``result_protocol`` from results.json.
+
+    ResultHook writes the protocol there in full: what the config names, and how it was trained.
+    """
+    config = read_literals(start / 'vis_data' / 'config.py')
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        written = json.loads((start.parent / 'results.json').read_text('utf-8'))
+        config['result_protocol'] = written['protocol']
+    return config
 
 
 def lookup(config: dict, *path: str):

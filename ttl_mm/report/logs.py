@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ttl_mm.errors import UserError
-from ttl_mm.report.dumped_config import lookup, read_literals
+from ttl_mm.report.dumped_config import lookup, read_dumped
 from ttl_mm.report.run import Run, is_training_line
 
 
@@ -29,7 +29,7 @@ def load_run(folder: str | Path, name: str | None = None) -> Run:
         resumed_at = next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
         merged = [record for record in merged if record['iter'] < resumed_at] + records
     newest = starts[-1][0]
-    config = read_literals(newest.with_name('config.py'))
+    config = read_dumped(newest.parent.parent)
     environment = _read_environment(newest.parent.parent)
     devices = re.search(r'GPU number: (\d+)', environment)
     return Run(

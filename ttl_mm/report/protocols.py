@@ -35,7 +35,9 @@ def protocol_of(config: dict, key: str) -> str | None:
 
 
 def hook_protocol(config: dict) -> str | None:
-    """The protocol that a run's ResultHook names."""
+    """The protocol that a run's ResultHook wrote, or will write."""
+    if 'result_protocol' in config:
+        return config['result_protocol']
     hooks = [*(config.get('default_hooks') or {}).values(), *(config.get('custom_hooks') or ())]
     for hook in hooks:
         if str(lookup(hook, 'type')).endswith('ResultHook'):

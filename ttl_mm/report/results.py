@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ttl_mm.errors import UserError
-from ttl_mm.report.dumped_config import lookup, read_literals
+from ttl_mm.report.dumped_config import lookup, read_dumped, read_literals
 from ttl_mm.report.protocols import detection_family, protocol_of
 from ttl_mm.report.run import Run, is_finite
 
@@ -50,8 +50,7 @@ def read_results(file: Path) -> list[Result]:
             return merged(_figure(figure, file.parent) for figure in content)
         if 'last' in content:
             return _epochs(content, file.parent)
-        config = read_literals(file.parent / 'vis_data' / 'config.py')
-        return logged_results(content, file.parent.parent, config, 'test')
+        return logged_results(content, file.parent.parent, read_dumped(file.parent), 'test')
     except OSError as error:
         raise UserError(f'{file} cannot be read: {error.strerror}.') from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -126,7 +125,9 @@ def logged_results(metrics: dict, folder: Path, config: dict, loader: str) -> li
         if is_finite(value) and (protocol := protocol_of(config, key)):
             scale = 100 if detection_family(key) else 1  # the others are percentages already
             shown = f'{scale * value:.2f}' if value >= 0 else '–'  # -1: there is no such object
-            rows.append(Result(protocol, folder, weights, images, settings, {_metric(key): shown}))
+            rows.append(
+                Result(protocol, folder, weights, images or '–', settings, {_metric(key): shown})
+            )
     return merged(rows)
 
 
