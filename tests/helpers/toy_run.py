@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import cv2
@@ -157,6 +158,7 @@ def start(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options)
 
 def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
     code = 99
+    warnings.simplefilter('default')  # a run like any user's; pytest makes errors of them
     try:
         sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
         os.dup2(sys.stdout.fileno(), 1)
