@@ -15,9 +15,14 @@ import pytest
 import torch
 
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
+from tests.helpers.checkpoints import below, make_resnet
 from tests.helpers.detection_data import write_coco, write_voc
 from tests.helpers.paths import ROOT
+from tests.helpers.toy_run import free_port, run
+from tools import test as test_tool
+from tools import train as train_tool
 from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.cli import main
 from ttl_mm.config import read_config
 from ttl_mm.engine.runner import launch
 from ttl_mm.errors import UserError
@@ -29,16 +34,9 @@ COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 @pytest.fixture(scope='module')
 def checkpoint(tmp_path_factory) -> Path:
     """A pre-training checkpoint of a narrow ResNet-18 with statistics that are not the default."""
-    from mmpretrain.models import ResNet
-
-    torch.manual_seed(0)
-    backbone = ResNet(18, stem_channels=16, base_channels=16)
-    for tensor in backbone.state_dict().values():
-        if tensor.is_floating_point() and tensor.ndim == 1:
-            tensor.uniform_(0.5, 1.5)
+    state = make_resnet(18, stem_channels=16, base_channels=16).state_dict()
     path = tmp_path_factory.mktemp('pretrained') / 'epoch_1.pth'
-    state = {f'backbone.{name}': value for name, value in backbone.state_dict().items()}
-    torch.save(dict(state_dict=state), path)
+    torch.save(dict(state_dict=below('backbone.', state)), path)
     return path
 
 
@@ -122,34 +120,64 @@ def test_coco_train_save_resume_test(data, checkpoint, tmp_path, monkeypatch) ->
     assert len(list((tmp_path / 'rendered').iterdir())) == 1
 
 
-def script(name: str, *arguments: str) -> str:
-    """Run a script of the project and return what it printed."""
-    run = subprocess.run(
-        [str(CONFIGS.parent / name), *arguments],
-        env=os.environ | {'PYTHON': sys.executable}, capture_output=True, text=True, timeout=300,
+def calls_of(folder: Path, script: str, *arguments: str, **environment: str) -> list[list[str]]:
+    """The arguments of each call of Python by a script of the project; a stand-in records them."""
+    stand_in, calls = folder / 'python', folder / 'python.calls'
+    stand_in.write_text('#!/bin/sh\nIFS="\t"\nprintf "%s\\n" "$*" >> "$0.calls"\n')
+    stand_in.chmod(0o755)
+    calls.unlink(missing_ok=True)
+    subprocess.run(
+        [str(CONFIGS.parent / script), *arguments],
+        env=os.environ | {'PYTHON': str(stand_in), **environment}, check=True, timeout=60,
     )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-3000:]
-    return run.stdout + run.stderr
+    return [line.split('\t') for line in calls.read_text().splitlines()]
 
 
-def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch) -> None:
-    """From a checkpoint to figures with run.sh and test.sh, continued in between."""
+def parsed(tool, call: list[str], monkeypatch) -> dict:
+    """What a tool reads from its part of a recorded call."""
+    place = next(i for i, argument in enumerate(call) if argument.endswith('.py'))
+    assert call[place].endswith(f'tools/{Path(tool.__file__).name}')
+    monkeypatch.setattr(sys, 'argv', call[place:])
+    arguments = vars(tool.parse_args())
+    assert arguments.pop('local_rank') == 0
+    assert arguments.pop('work_dir') is None
+    return arguments
+
+
+def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch, capsys) -> None:
+    """From a checkpoint to figures by what run.sh and test.sh call, continued in between.
+
+    Their calls run here, where mmdet is imported already; test_launchers.py starts torchrun.
+    """
     config, options = small(f'{VOC}_moco', data, checkpoint, monkeypatch)
-    options |= {'train_dataloader.batch_size': 2, '+work_dir': str(tmp_path)}
-    options['visualizer.name'] = tmp_path.name
+    options |= {'train_dataloader.batch_size': 2, 'visualizer.name': tmp_path.name}
     pairs = [f'{key}={value}'.replace(' ', '') for key, value in options.items()]
-    printed = script('run.sh', config, str(checkpoint), '1', *pairs)
-    assert f'backbone: 75 of 75 tensors equal those of {checkpoint}' in printed
-    assert f'res5: 25 of 25 tensors equal those of {checkpoint}' in printed
+    work_dir, group = tmp_path / 'work', {'RANK': '0', 'LOCAL_RANK': '0', 'WORLD_SIZE': '1'}
+    group |= {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port())}
+    for more, environment in (('', {}), ('train_cfg.max_iters=3', {'RESUME': '1'})):
+        check, training = calls_of(
+            tmp_path, 'run.sh', config, str(checkpoint), '1', *pairs, *more.split(), **environment
+        )
+        assert check[:2] == ['-m', 'ttl_mm']
+        assert main(check[2:]) == 0
+        printed = capsys.readouterr().out
+        assert f'backbone: 75 of 75 tensors equal those of {checkpoint}' in printed
+        assert f'res5: 25 of 25 tensors equal those of {checkpoint}' in printed
 
-    launch.train(config, str(tmp_path), 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
-    assert logged(tmp_path, 'loss_rpn_cls') == [1, 2, 3]
+        arguments = parsed(train_tool, training, monkeypatch)
+        assert arguments['launcher'] == 'pytorch'
+        join = lambda: os.environ.update(group)  # noqa: E731
+        assert run(arguments.pop('config'), work_dir, prepare=join, **arguments) == [0]
+    assert logged(work_dir, 'loss_rpn_cls') == [1, 2, 3]
 
-    printed = script('test.sh', config, str(tmp_path / 'iter_3.pth'), *pairs)
-    for figure in ('AP', 'AP50', 'AP75', 'coco101_AP', 'coco101_AP50', 'coco101_AP75'):
-        assert f'voc/{figure}: ' in printed
-    assert re.search(r'^tvmonitor +\d+ +\d+', printed, re.MULTILINE)  # the table of classes
-    assert len(list((tmp_path / 'rendered').iterdir())) == 1
+    (call,) = calls_of(tmp_path, 'test.sh', config, str(work_dir / 'iter_3.pth'), *pairs)
+    arguments = parsed(test_tool, call, monkeypatch)
+    figures = launch.run_test(work_dir=str(tmp_path / 'test'), **arguments)
+    names = ('AP', 'AP50', 'AP75', 'coco101_AP', 'coco101_AP50', 'coco101_AP75')
+    assert set(figures) == {f'voc/{name}' for name in names}
+    (log,) = (tmp_path / 'test').glob('*/*.log')
+    assert re.search(r'^tvmonitor +\d+ +\d+', log.read_text(), re.MULTILINE)  # table of classes
+    assert len(list((tmp_path / 'test/rendered').iterdir())) == 1
 
 
 @pytest.mark.parametrize(
