@@ -63,7 +63,9 @@ def test_no_other_room_imports_a_task():
 def test_the_rest_works_without_a_task(tmp_path):
     for task in SLICES:
         shutil.copytree(
-            ROOT / 'ttl_mm', tmp_path / task / 'ttl_mm', ignore=shutil.ignore_patterns('__pycache__')
+            ROOT / 'ttl_mm',
+            tmp_path / task / 'ttl_mm',
+            ignore=shutil.ignore_patterns('__pycache__'),
         )
         shutil.rmtree(tmp_path / task / 'ttl_mm/tasks' / task)
         write_config(tmp_path / task / 'config.py', make_images(tmp_path / task / 'images'))

@@ -23,10 +23,9 @@ def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataRe
         list_file: One name per line, without a suffix.
         classes: Objects of other classes are ignored.
     """
-    names = _read(list_file, lambda path: path.read_text().split('\n'))
-    names = [name.rstrip('\r') for name in names if name.strip()]
-    images = _sizes(folder / 'JPEGImages')
-    annotations = _sizes(folder / 'Annotations')
+    lines = _read(list_file, lambda path: path.read_text().split('\n'))
+    names = [name.rstrip('\r') for name in lines if name.strip()]
+    images, annotations = (_sizes(folder / part) for part in ('JPEGImages', 'Annotations'))
     report, objects = DataReport(), 0
     for name, count in Counter(names).items():
         if count > 1:
@@ -37,7 +36,7 @@ def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataRe
             continue
         try:
             found = _voc_objects(folder / 'Annotations' / f'{name}.xml', classes)
-        except (ElementTree.ParseError, AttributeError, TypeError, ValueError) as error:
+        except (ElementTree.ParseError, ValueError) as error:
             report.errors['unreadable annotation file'].append(f'{name}.xml ({error})')
             continue
         objects += len(found)
@@ -59,15 +58,20 @@ def _count(report: DataReport, path: Path, images: int, objects: int) -> None:
 def _voc_objects(path: Path, classes: Collection[str]) -> list[tuple[str, tuple[float, ...]]]:
     """Class and box of each object, from the same XML elements that mmdet reads."""
     root = ElementTree.parse(path).getroot()
-    if root.find('size') is not None:
-        int(root.find('size/width').text), int(root.find('size/height').text)
+    for size in root.findall('size'):
+        int(_text(size, 'width')), int(_text(size, 'height'))
     found = []
     for item in root.findall('object'):
-        kind = item.find('name').text
-        if kind in classes:
-            corners = (item.find(f'bndbox/{c}').text for c in ('xmin', 'ymin', 'xmax', 'ymax'))
-            found.append((kind, tuple(map(float, corners))))
+        if (kind := _text(item, 'name')) in classes:
+            corners = ('xmin', 'ymin', 'xmax', 'ymax')
+            found.append((kind, tuple(float(_text(item, f'bndbox/{c}')) for c in corners)))
     return found
+
+
+def _text(element: ElementTree.Element, path: str) -> str:
+    if (text := element.findtext(path)) is None:
+        raise ValueError(f'<{element.tag}> has no {path}')
+    return text
 
 
 def check_coco(
@@ -92,11 +96,7 @@ def check_coco(
 
 
 def _check_coco(
-    path: Path,
-    content: Mapping,
-    files: Mapping[str, int],
-    classes: Collection[str],
-    with_masks: bool,
+    path: Path, content: Mapping, files: Mapping[str, int], classes: Collection[str], masks: bool
 ) -> DataReport:
     report, objects = DataReport(), 0
     categories = {c['id']: c['name'] for c in content['categories']}
@@ -118,7 +118,7 @@ def _check_coco(
             objects += 1
             if min(annotation['bbox'][2:]) < 1 or annotation.get('area', 1) <= 0:
                 report.notes['box without area'].append(where)
-            elif with_masks and not annotation.get('segmentation'):
+            elif masks and not annotation.get('segmentation'):
                 report.errors['object without a mask'].append(where)
     for identity in images.keys() - annotated:
         report.notes['image without objects'].append(images[identity])
@@ -139,19 +139,13 @@ def _read(path: Path, read: Callable):
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Bytes of every file below ``folder``, by relative path.
-
-    One walk is faster than looking up 100,000 files one by one.
-    """
+    """Bytes of every file below ``folder``, by relative path; faster than 100,000 look-ups."""
     if not folder.is_dir():
         raise UserError(f'{folder} is not a folder: put the dataset there or link it.')
-    sizes = {}
-    for parent, _, names in os.walk(folder, followlinks=True):
-        for name in names:
-            path = os.path.join(parent, name)
-            if os.path.isfile(path):  # not a dangling link
-                sizes[os.path.relpath(path, folder)] = os.path.getsize(path)
-    return sizes
+    walk = os.walk(folder, followlinks=True)
+    files = (os.path.join(parent, name) for parent, _, names in walk for name in names)
+    present = filter(os.path.isfile, files)  # a dangling link is missing
+    return {os.path.relpath(path, folder): os.path.getsize(path) for path in present}
 
 
 def _check_file(report: DataReport, sizes: Mapping[str, int], name: str) -> None:
@@ -176,11 +170,11 @@ def _datasets(dataset: Mapping | None) -> Iterator[Mapping]:
     """The VOC and COCO datasets, also inside of wrappers such as ConcatDataset."""
     if dataset is None:
         return
-    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
-    if not inner and dataset['type'].split('.')[-1] in ('VOCDataset', 'CocoDataset'):
-        yield dataset
+    inner = dataset.get('datasets') or [dataset.get('dataset')]
     for part in inner:
         yield from _datasets(part)
+    if inner == [None] and dataset['type'].split('.')[-1] in ('VOCDataset', 'CocoDataset'):
+        yield dataset
 
 
 def _check_dataset(dataset: Mapping) -> DataReport:
@@ -191,9 +185,8 @@ def _check_dataset(dataset: Mapping) -> DataReport:
     voc = dataset['type'].split('.')[-1] == 'VOCDataset'
     default = (VOCDataset if voc else CocoDataset).METAINFO
     classes = dataset.get('metainfo', {}).get('classes', default['classes'])
+    annotations = root / dataset['ann_file']
     if voc:
-        return check_voc(
-            root / prefix.get('sub_data_root', ''), root / dataset['ann_file'], classes
-        )
+        return check_voc(root / prefix.get('sub_data_root', ''), annotations, classes)
     masks = any(step.get('with_mask') for step in dataset.get('pipeline', ()))
-    return check_coco(root / dataset['ann_file'], root / prefix.get('img', ''), classes, masks)
+    return check_coco(annotations, root / prefix.get('img', ''), classes, masks)

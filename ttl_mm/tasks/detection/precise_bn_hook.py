@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from itertools import islice
+from typing import Any
 
 import torch
 from mmengine.dist import all_reduce
 from mmengine.hooks import Hook
-from torch import nn
 
 from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.datasets.train_samples import Batch
@@ -46,13 +47,13 @@ class PreciseBNHook(Hook):
 
 
 @torch.no_grad()
-def measure_bn(model: nn.Module, batches: Iterable) -> None:
+def measure_bn(model: Any, batches: Iterable) -> None:
     """Set the running statistics of every layer in training mode to their mean over ``batches``.
 
     Layers in evaluation mode (frozen ones) keep theirs. Ranks of a distributed run are averaged.
     """
-    layers = [m for m in model.modules() if isinstance(m, BatchNorm) and m.training]
-    layers = [m for m in layers if m.track_running_stats]
+    norms = (m for m in model.modules() if isinstance(m, BatchNorm) and m.training)
+    layers = [m for m in norms if m.track_running_stats]
     with _cumulative(layers):
         for batch in batches:
             model(**model.data_preprocessor(batch, training=True), mode='loss')
@@ -64,7 +65,7 @@ def measure_bn(model: nn.Module, batches: Iterable) -> None:
 @contextmanager
 def _cumulative(layers: list[BatchNorm]) -> Iterator[None]:
     """Let the layers average from zero with equal weights: momentum None in torch."""
-    kept = [(layer, layer.momentum, layer.num_batches_tracked.clone()) for layer in layers]
+    kept = [(layer, layer.momentum, deepcopy(layer.num_batches_tracked)) for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
         layer.momentum = None
@@ -72,8 +73,7 @@ def _cumulative(layers: list[BatchNorm]) -> Iterator[None]:
         yield
     finally:
         for layer, momentum, tracked in kept:
-            layer.momentum = momentum
-            layer.num_batches_tracked.copy_(tracked)
+            layer.momentum, layer.num_batches_tracked = momentum, tracked
 
 
 def _endless(loader: Iterable) -> Iterator:

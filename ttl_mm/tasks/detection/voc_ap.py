@@ -11,7 +11,7 @@ In both, difficult objects need not be detected, and detecting them is no mistak
 the threshold is a match, as in the VOC devkit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from ttl_mm.errors import UserError
 
 # Literals: int(100 * t) of a computed 0.9 may be 89, and 0.7 + 0.05 may miss a box at IoU 0.75.
 IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+AT50, AT75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
 # Computed as in the reference implementations: 3 * 0.1 is slightly more than 0.3, so that 3 of 10
 # objects do not reach the fourth point, there and here.
 VOC_RECALLS = np.arange(11) * 0.1
@@ -94,17 +95,17 @@ def match_coco(
     Arguments and result are those of :func:`match_voc`. A difficult object takes any number of
     detections, but only those that match no other object.
     """
-    thresholds = np.asarray(thresholds)
-    right = np.zeros((len(thresholds), len(iou)), dtype=bool)
+    least = np.asarray(thresholds)  # (T,)
+    right = np.zeros((len(least), len(iou)), dtype=bool)
     ignored = right.copy()
-    free = np.tile(~difficult, (len(thresholds), 1))  # (T, G)
+    free = np.tile(~difficult, (len(least), 1))  # (T, G)
     on_difficult = np.where(difficult, iou, -1.0).max(axis=1)  # (D,)
-    rows = np.arange(len(thresholds))
+    rows = np.arange(len(least))
     for d, overlaps in enumerate(iou):
         available = np.where(free, overlaps, -1.0)  # (T, G)
         best = available.argmax(axis=1)  # (T,)
-        right[:, d] = available[rows, best] >= thresholds
-        ignored[:, d] = ~right[:, d] & (on_difficult[d] >= thresholds)
+        right[:, d] = available[rows, best] >= least
+        ignored[:, d] = ~right[:, d] & (on_difficult[d] >= least)
         free[rows[right[:, d]], best[right[:, d]]] = False
     return right, ignored
 
@@ -128,44 +129,31 @@ def evaluate_class(
     images: Sequence[ImageResult], label: int, thresholds: Sequence[float] = IOU_THRESHOLDS
 ) -> ClassResult:
     """Both average precisions of one class at every threshold."""
-    scores, voc, coco = [], [], []
-    objects = 0
+    scores, objects = [], 0
+    matches: dict[Callable, list] = {match_voc: [], match_coco: []}
     for image in images:
-        of_class = image.labels == label
-        order = np.argsort(-image.scores[of_class], kind='stable')
-        true = image.true_labels == label
+        of_class, true = image.labels == label, image.true_labels == label
         difficult = image.difficult[true]
         objects += int((~difficult).sum())
+        order = np.argsort(-image.scores[of_class], kind='stable')
         scores.append(image.scores[of_class][order])
-        if not true.any():
-            nothing = np.zeros((len(thresholds), len(order)), dtype=bool)
-            voc.append((nothing, nothing))
-            coco.append((nothing, nothing))
-        elif len(order):
-            iou = box_iou(image.boxes[of_class][order], image.true_boxes[true])
-            voc.append(match_voc(iou, difficult, thresholds))
-            coco.append(match_coco(iou, difficult, thresholds))
-    scores = np.concatenate(scores)
-    order = np.argsort(-scores, kind='stable')
-    return ClassResult(
-        objects,
-        len(scores),
-        _ap_per_threshold(voc, order, objects, VOC_RECALLS, len(thresholds)),
-        _ap_per_threshold(coco, order, objects, COCO_RECALLS, len(thresholds)),
+        iou = box_iou(image.boxes[of_class][order], image.true_boxes[true])
+        nothing = np.zeros((2, len(thresholds), len(order)), dtype=bool)  # argmax needs an entry
+        for match, found in matches.items():
+            found.append(match(iou, difficult, thresholds) if iou.size else nothing)
+    ranks = np.argsort(-np.concatenate(scores), kind='stable')
+    voc, coco = (
+        _ap_per_threshold(np.concatenate(found, axis=2)[..., ranks], objects, recalls)
+        for found, recalls in zip(matches.values(), (VOC_RECALLS, COCO_RECALLS))
     )
+    return ClassResult(objects, len(ranks), voc, coco)
 
 
-def _ap_per_threshold(
-    matches: list, order: np.ndarray, objects: int, recalls: np.ndarray, n_thresholds: int
-) -> np.ndarray:
+def _ap_per_threshold(matches: np.ndarray, objects: int, recalls: np.ndarray) -> np.ndarray:
+    """AP (T,) of matches (2, T, D), right and ignored; NaN if there is no object to detect."""
     if not objects:
-        return np.full(n_thresholds, np.nan)
-    if not len(order):
-        return np.zeros(n_thresholds)
-    right, ignored = (np.concatenate(parts, axis=1)[:, order] for parts in zip(*matches))
-    return np.array(
-        [interpolated_ap(r[~skip], objects, recalls) for r, skip in zip(right, ignored)]
-    )
+        return np.full(matches.shape[1], np.nan)
+    return np.array([interpolated_ap(r[~skip], objects, recalls) for r, skip in zip(*matches)])
 
 
 def evaluate_voc(
@@ -182,13 +170,9 @@ def evaluate_voc(
             f'the {len(images)} images have no object to find, apart from difficult ones: check '
             'that the image list and the annotations belong to the same test set.'
         )
-    at50, at75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
     figures = {}
     for prefix, field in (('', 'voc'), ('coco101_', 'coco')):
         ap = np.mean([getattr(result, field) for result in present], axis=0)  # (T,)
-        figures |= {
-            f'{prefix}AP': float(ap.mean()),
-            f'{prefix}AP50': float(ap[at50]),
-            f'{prefix}AP75': float(ap[at75]),
-        }
+        for name, value in (('AP', ap.mean()), ('AP50', ap[AT50]), ('AP75', ap[AT75])):
+            figures[prefix + name] = float(value)
     return figures, per_class

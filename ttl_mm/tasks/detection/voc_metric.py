@@ -7,16 +7,15 @@ from mmengine.evaluator import BaseMetric
 from mmengine.logging import MMLogger
 
 from ttl_mm.registry import METRICS
-from ttl_mm.tasks.detection.voc_ap import IOU_THRESHOLDS, ClassResult, ImageResult, evaluate_voc
+from ttl_mm.tasks.detection.voc_ap import AT50, AT75, ClassResult, ImageResult, evaluate_voc
 
 
 def class_table(figures: dict[str, float], per_class: dict[str, ClassResult]) -> str:
     """A table of the figures per class in percent, with the mean in the last line."""
-    at50, at75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
     head = f'{"class":<14}{"objects":>9}{"found":>9}{"AP50":>7}{"AP":>7}{"AP75":>7}{"COCO AP":>9}'
     lines = [head, '-' * len(head)]
     for name, r in per_class.items():
-        values = r.voc[at50], r.voc.mean(), r.voc[at75], r.coco.mean()
+        values = r.voc[AT50], r.voc.mean(), r.voc[AT75], r.coco.mean()
         lines.append(_table_line(name, r.objects, r.detections, *values))
     counts = (sum(r[i] for r in per_class.values()) for i in (0, 1))
     means = (figures[key] for key in ('AP50', 'AP', 'AP75', 'coco101_AP'))

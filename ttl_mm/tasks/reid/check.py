@@ -73,9 +73,8 @@ def _check_matches(report: DataReport, query: ParsedNames, gallery: ParsedNames)
         if name.rpartition('/')[2] in in_gallery:
             report.notes['query image that is also in the gallery (junk there)'].append(name)
     if not found:
-        report.errors['gallery without a match for any query'].append(
-            f'{len(gallery.names):,} images'
-        )
+        count = f'{len(gallery.names):,} images'
+        report.errors['gallery without a match for any query'].append(count)
 
 
 def _check_train(
@@ -86,9 +85,7 @@ def _check_train(
         return
     with os.scandir(layout.train) as entries:
         folders = [entry.name for entry in entries if entry.is_dir()]
-    if (
-        layout.train_list is None and folders
-    ):  # do not list millions of files: the folders are the bags
+    if folders and layout.train_list is None:  # the bags; to list their files would take long
         identities = train_identities(f'{folder}/' for folder in folders)
         count = f'folders: {len(folders):,} below {layout.train}, without a list'
     else:
@@ -99,19 +96,15 @@ def _check_train(
     for identity in sorted(identities & set(test)):
         report.errors['identity in both training and test images'].append(str(identity))
     if layout.train_list and files != 0:
-        _check_files(report, layout, names, files)
+        _check_files(report, layout.train, names, len(names) if files is None else files)
 
 
-def _check_files(
-    report: DataReport, layout: ReIDLayout, names: Sequence[str], files: int | None
-) -> None:
-    if files is None or files >= len(names):
-        chosen = range(len(names))
-    else:
-        chosen = random.Random(0).sample(range(len(names)), files)
-    missing = [
-        name for name in map(names.__getitem__, chosen) if not (layout.train / name).exists()
-    ]
+def _check_files(report: DataReport, root: Path, names: Sequence[str], files: int) -> None:
+    """Look for some of the names in a folder."""
+    chosen: Sequence[int] = range(len(names))
+    if files < len(names):
+        chosen = random.Random(0).sample(chosen, files)
+    missing = [name for name in map(names.__getitem__, chosen) if not (root / name).exists()]
     report.counts['train'] += f', missing: {len(missing):,} of {len(chosen):,} looked for'
     if missing:
-        report.errors[f'training image missing in {layout.train}'] += missing
+        report.errors[f'training image missing in {root}'] += missing

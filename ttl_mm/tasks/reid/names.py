@@ -14,6 +14,7 @@ Distractors (-1000 and 0) match no query. Junk (-1) is removed from every rankin
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -52,13 +53,13 @@ def parse_name(name: str) -> tuple[int, int]:
 
 def parse_names(names: Iterable[str]) -> ParsedNames:
     """Identities and cameras of many images."""
-    kept, parsed, faults = [], [], {}
+    kept, parsed, faults = [], [], defaultdict(list)
     for name in names:
         try:
             parsed.append(parse_name(name))
             kept.append(name)
         except ValueError as fault:
-            faults.setdefault(str(fault), []).append(name)
+            faults[str(fault)].append(name)
     ids, cams = np.array(parsed, np.int32).reshape(-1, 2).T
     return ParsedNames(kept, ids, cams, faults)
 
@@ -85,18 +86,15 @@ def train_identities(names: Iterable[str]) -> set[int]:
     If the name of a folder is a number, it is the identity of all images in it; otherwise the
     identity is taken from each file name, as in Market-1501.
     """
-    numbers: dict[str, int | None] = {}
-    found = set()
+    numbers: set[str] = set()  # most names repeat their folder's
     for name in names:
         folder, _, file_name = name.rpartition('/')
-        if folder not in numbers:
-            last = folder.rpartition('/')[2]
-            numbers[folder] = int(last) if last.isdecimal() else None
-        identity = numbers[folder]
-        if identity is None and (match := _IDENTITY.match(file_name)):
-            identity = _identity(match[1])
-        found.add(identity)
-    return found - {None, JUNK, *DISTRACTORS}
+        last = folder.rpartition('/')[2]
+        if last.isdecimal():
+            numbers.add(last)
+        elif match := _IDENTITY.match(file_name):
+            numbers.add(match[1])
+    return {_identity(number) for number in numbers} - {JUNK, *DISTRACTORS}
 
 
 def _identity(text: str) -> int:
