@@ -70,7 +70,8 @@ def test_command_line(data, checkpoint, capsys):
     assert figure['value'] == expected_rank_1(features)
     assert (figure['queries'], figure['gallery'], figure['flip']) == (4, 20, 'n(f + m)')
     assert {'checkpoint_sha256', 'data_fingerprint', 'measured_with'} < set(figure)
-    assert Image.open('out/matches.png').size[1] > 2 * 160  # two queries
+    with Image.open('out/matches.png') as picture:
+        assert picture.size[1] > 2 * 160  # two queries
 
     assert main(['reid', 'eval', 'out/reid.safetensors', '--out', 'again']) == 0
     with open('out/figures.json') as first, open('again/figures.json') as second:

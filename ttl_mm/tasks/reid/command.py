@@ -13,18 +13,30 @@ DATA = 'SYSU-30k, Market-1501, or a folder with query and gallery'
 def add_arguments(parser: ArgumentParser) -> None:
     """Add ``eval``, ``check`` and ``make``."""
     jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
-    _add_eval(jobs.add_parser('eval', help=EVAL, description=EVAL))
+    evaluate = jobs.add_parser('eval', help=EVAL, description=EVAL)
+    evaluate.set_defaults(work=_evaluate)
+    add = evaluate.add_argument
+    features = 'a checkpoint (with --data), or reid.safetensors of an earlier evaluation'
+    add('source', metavar='CHECKPOINT_OR_FEATURES', help=features)
+    add('--data', metavar='DIR', help=DATA)
+    add('--out', metavar='DIR', help='folder for features, figures and the picture')
+    flip = 'combine image and mirror image as the SYSU-30k release does'
+    add('--reference-flip', action='store_true', help=flip)
+    shown = 'queries to show in matches.png, counted from 0 (default: eight, evenly spread)'
+    add('--queries', type=int, nargs='+', default=(), metavar='N', help=shown)
+    add('--config', help='config of the model, if the shapes do not determine it')
+    add('--batch-size', type=int, default=100, metavar='N', help='images at once (default: 100)')
+    add('--workers', type=int, default=2, metavar='N', help='processes that load images')
+    add('--device', help='such as cuda:1 or cpu (default: a GPU if there is one)')
+
     check = jobs.add_parser('check', help=CHECK, description=CHECK)
+    check.set_defaults(work=_check)
     check.add_argument('data', metavar='DIR', help=DATA)
-    check.add_argument(
-        '--files',
-        type=count_or_all,
-        default=10_000,
-        metavar='N',
-        help='how many of the listed training images to look for on disk: a number, 0 for none, '
-        'or all (default: 10000)',
-    )
+    files = 'listed training images to look for: a number, 0 for none, or all (default: 10000)'
+    check.add_argument('--files', type=count_or_all, default=10_000, metavar='N', help=files)
+
     make = jobs.add_parser('make', help=MAKE, description=MAKE)
+    make.set_defaults(work=_make)
     make.add_argument('root', metavar='DIR', help='a folder to create')
     layouts = ['sysu', 'market']
     make.add_argument('--layout', choices=layouts, default='sysu', help='default: sysu')
@@ -33,39 +45,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         ('--images-each', 6, 'training images of each'),
         ('--test-people', 6, 'people among queries and gallery'),
         ('--distractors', 20, 'gallery images of nobody'),
+        ('--seed', 0, 'seed of all random choices'),
     ):
         text = f'{what} (default: {number})'
         make.add_argument(option, type=int, default=number, metavar='N', help=text)
-    make.add_argument('--seed', type=int, default=0, help='default: 0')
-
-
-def _add_eval(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        'source',
-        metavar='CHECKPOINT_OR_FEATURES',
-        help='a checkpoint (with --data), or reid.safetensors of an earlier evaluation',
-    )
-    parser.add_argument('--data', metavar='DIR', help=DATA)
-    parser.add_argument('--out', metavar='DIR', help='folder for features, figures and the picture')
-    parser.add_argument(
-        '--reference-flip',
-        action='store_true',
-        help='combine image and mirror image as the SYSU-30k release does',
-    )
-    parser.add_argument(
-        '--queries',
-        type=int,
-        nargs='+',
-        default=(),
-        metavar='N',
-        help='queries to show in matches.png, counted from 0 (default: eight, evenly spread)',
-    )
-    parser.add_argument('--config', help='config of the model, if the shapes do not determine it')
-    parser.add_argument(
-        '--batch-size', type=int, default=100, metavar='N', help='images at once (default: 100)'
-    )
-    parser.add_argument('--workers', type=int, default=2, help='processes that load images')
-    parser.add_argument('--device', help='such as cuda:1 or cpu (default: a GPU if there is one)')
 
 
 def count_or_all(text: str) -> int | None:
@@ -79,11 +62,10 @@ def count_or_all(text: str) -> int | None:
 
 def run(args: Namespace) -> None:
     """Run one of the three jobs."""
-    options = {name: value for name, value in vars(args).items() if name not in _OF_THE_PARSER}
-    {'eval': _evaluate, 'check': _check, 'make': _make}[args.job](**options)
-
-
-_OF_THE_PARSER = ('command', 'job', 'run')
+    options = dict(vars(args))
+    for name in ('command', 'job', 'run', 'work'):  # of the command line itself
+        options.pop(name)
+    args.work(**options)
 
 
 def _evaluate(**options) -> None:

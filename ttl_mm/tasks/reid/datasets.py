@@ -84,16 +84,12 @@ class ReIDTestSet(ImageFolder):
         self.data_root = data_root
         self.pipeline = Compose(pipeline)
         self.folders = [os.path.join(data_root, folder) for folder in (query, gallery)]
-        self.names = [scan_folder(folder) for folder in self.folders]
-        ids, cams = zip(*map(require_names, self.names, self.folders))
-        ids = np.concatenate(ids)
-        classes, self.labels = np.unique(ids, return_inverse=True)
-        self.metainfo = {
-            'ids': ids,
-            'cams': np.concatenate(cams),
-            'num_query': len(self.names[0]),
-            'classes': tuple(map(str, classes)),
-        }
+        self.sides = [scan_folder(folder) for folder in self.folders]
+        parsed = map(require_names, self.sides, self.folders)
+        ids, cams = (np.concatenate(both) for both in zip(*parsed))
+        identities, self.labels = np.unique(ids, return_inverse=True)
+        classes, num_query = tuple(map(str, identities)), len(self.sides[0])
+        self.metainfo = dict(ids=ids, cams=cams, num_query=num_query, classes=classes)
 
     def __len__(self) -> int:
         return len(self.metainfo['ids'])
@@ -101,9 +97,9 @@ class ReIDTestSet(ImageFolder):
     def get_data_info(self, index: int) -> dict:
         """File and identity of an image."""
         side = int(index >= self.metainfo['num_query'])  # queries come first
-        name = self.names[side][index - side * self.metainfo['num_query']]
-        path = os.path.join(self.folders[side], name)
-        return {'img_path': path, 'sample_idx': int(index), 'gt_label': int(self.labels[index])}
+        name = self.sides[side][index - side * self.metainfo['num_query']]
+        path, label = os.path.join(self.folders[side], name), int(self.get_gt_labels()[index])
+        return {'img_path': path, 'sample_idx': int(index), 'gt_label': label}
 
 
 @DATASETS.register_module()
@@ -121,14 +117,10 @@ class ReIDTrainSet(ImageFolder):
         if test_root is not None:
             layout = find_layout(test_root)
             test = ReIDTestSet(str(layout.test), layout.query, layout.gallery)
-            check_disjoint(train_identities(self.names), set(test.metainfo['ids'].tolist()))
-
-
-def check_disjoint(train: set[int], test: set[int]) -> None:
-    """Raise an error if training and test images share identities."""
-    if both := sorted(train & test):
-        raise UserError(
-            f'training and test images share identities, {len(both)} in all '
-            f'({shorten([str(identity) for identity in both])}): the result would be meaningless. '
-            'Remove them from one of the two.'
-        )
+            both = sorted(train_identities(self.names) & set(test.metainfo['ids'].tolist()))
+            if both:
+                raise UserError(
+                    f'training and test images share identities, {len(both)} in all '
+                    f'({shorten([str(identity) for identity in both])}): the result would be '
+                    'meaningless. Remove them from one of the two.'
+                )

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from mmengine.dist import get_dist_info
+from PIL.Image import Image
 
 from ttl_mm.datasets.data_report import require_usable
 from ttl_mm.errors import UserError
@@ -23,14 +25,11 @@ from ttl_mm.tasks.reid.names import require_names
 
 HEIGHT, WIDTH = 256, 128  # of the network's input, as in the SYSU-30k release
 PIPELINE = (
-    {'type': 'ttl_mm.LoadImage'},
-    {
-        'type': 'mmpretrain.Resize',
-        'scale': (WIDTH, HEIGHT),
-        'interpolation': 'bicubic',
-        'backend': 'pillow',
-    },
-    {'type': 'mmpretrain.PackInputs'},
+    dict(type='ttl_mm.LoadImage'),
+    dict(
+        type='mmpretrain.Resize', scale=(WIDTH, HEIGHT), interpolation='bicubic', backend='pillow'
+    ),
+    dict(type='mmpretrain.PackInputs'),
 )
 FEATURES, PICTURE = 'reid.safetensors', 'matches.png'
 FLIPS = {False: 'n(f + m)', True: 'n(n(f) + m), as released'}  # see combine_flip
@@ -40,13 +39,9 @@ def evaluate_reid(
     source: str,
     data: str | None = None,
     out: str | None = None,
-    *,
-    reference_flip: bool = False,
     queries: Sequence[int] = (),
-    config: str | None = None,
     device: str | None = None,
-    batch_size: int = 100,
-    workers: int = 0,
+    **extraction: Any,
 ) -> list[dict] | None:
     """Extract features, rank the gallery, print the figures and write them with a picture.
 
@@ -58,12 +53,9 @@ def evaluate_reid(
         data: SYSU-30k, Market-1501 or the like, see :func:`find_layout`. A feature file contains
             identities and cameras; it needs the images only for the picture.
         out: Folder of the files that are written.
-        reference_flip: See :func:`ttl_mm.tasks.reid.flip_features.combine_flip`.
         queries: Queries to show in the picture, counted from 0; eight, evenly spread, if empty.
-        config: Config of the model, if the shapes in the checkpoint do not determine it.
         device: Where to compute; a GPU if there is one.
-        batch_size: Images per forward pass.
-        workers: Processes that load images.
+        extraction: Of :func:`extract_sides`, for a checkpoint.
 
     Returns:
         The figures on the first process, None on the others.
@@ -72,17 +64,13 @@ def evaluate_reid(
         UserError: The data or the checkpoint cannot give a meaningful result.
     """
     if queries and data is None:
-        raise UserError(
-            '--queries selects images of the picture: name their folder with --data DIR.'
-        )
+        raise UserError('--queries selects images of --data: name the folder with --data DIR.')
     join_group()
     folder = Path(out) if out else _default_folder(source, data)
     if is_feature_file(source):
         features = read_features(source)
     else:
-        features = _extract(
-            source, data, folder, reference_flip, config, device, batch_size, workers
-        )
+        features = extract_sides(source, data, folder / FEATURES, device, **extraction)
     if get_dist_info()[0] != 0:
         return None
     sides = split_sides(features)
@@ -100,38 +88,46 @@ def evaluate_reid(
     return figures
 
 
-def _extract(
-    checkpoint, data, folder: Path, reference_flip, config, device, batch_size, workers
+def extract_sides(
+    checkpoint: str,
+    data: str | None,
+    path: Path,
+    device: str | None = None,
+    config: str | None = None,
+    reference_flip: bool = False,
+    batch_size: int = 100,
+    workers: int = 0,
 ) -> Features:
+    """Check the data and write the features of queries and gallery to ``path``.
+
+    Args:
+        checkpoint: See :func:`load_model`, also for ``config`` and ``device``.
+        data: See :func:`find_layout`.
+        path: The feature file; one of the same origin is opened as it is, or completed.
+        device: Where to compute.
+        config: Config of the model, if the shapes in the checkpoint do not determine it.
+        reference_flip: See :func:`ttl_mm.tasks.reid.flip_features.combine_flip`.
+        batch_size: Images per forward pass.
+        workers: Processes that load images.
+    """
     if data is None:
         raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')
     report = check_reid(data, files=0)  # evaluation needs no training images
     if get_dist_info()[0] == 0:
         print(report, flush=True)
     require_usable([report], data)
-    dataset = open_test_set(data)
+    layout = find_layout(data)
+    dataset = ReIDTestSet(str(layout.test), layout.query, layout.gallery, PIPELINE)
     backbone, preprocessor, about = load_model(checkpoint, config, device)
     about |= {
         'flip': FLIPS[reference_flip],
         'crop': f'{HEIGHT} x {WIDTH}, bicubic',
         'num_query': dataset.metainfo['num_query'],
     }
+    model, progress = FlipFeatures(backbone, reference_flip), Progress('query and gallery')
     return extract_features(
-        FlipFeatures(backbone, reference_flip),
-        preprocessor,
-        dataset,
-        folder / FEATURES,
-        about,
-        batch_size=batch_size,
-        num_workers=workers,
-        progress=Progress('query and gallery'),
+        model, preprocessor, dataset, path, about, (4,), batch_size, workers, progress
     )
-
-
-def open_test_set(data: str) -> ReIDTestSet:
-    """The query and gallery images of ``data``, resized to the network's input."""
-    layout = find_layout(data)
-    return ReIDTestSet(str(layout.test), layout.query, layout.gallery, PIPELINE)
 
 
 def split_sides(features: Features) -> tuple[np.ndarray, ...]:
@@ -150,11 +146,12 @@ def describe(result: dict[str, float], features: Features) -> list[dict]:
     """Each figure with protocol, data, weights and versions."""
     about = features.about
     origin = {key: about[key] for key in ('checkpoint', 'checkpoint_sha256') if key in about}
+    metrics = dict(result)
     basis = {
         'flip': about['flip'],
         'crop': about['crop'],
-        'queries': result['valid_queries'],
-        'skipped_queries': result['skipped_queries'],
+        'queries': metrics.pop('valid_queries'),
+        'skipped_queries': metrics.pop('skipped_queries'),
         'gallery': len(features.paths) - about['num_query'],
         **origin,
         'weights_sha256': about['weights'],
@@ -162,16 +159,16 @@ def describe(result: dict[str, float], features: Features) -> list[dict]:
         'extracted_with': about['versions'],
         'measured_with': versions(),
     }
-    counts = 'valid_queries', 'skipped_queries'
     protocol = 're-identification, cosine, junk left out, no fine-tuning'
     return [
         {'protocol': protocol, 'metric': f'{name} (%)', 'value': value, **basis}
-        for name, value in result.items()
-        if name not in counts
+        for name, value in metrics.items()
     ]
 
 
-def draw_best(sides, paths: Sequence[str], root: Path, queries: Sequence[int] = ()):
+def draw_best(
+    sides: tuple[np.ndarray, ...], paths: Sequence[str], root: Path, queries: Sequence[int] = ()
+) -> Image:
     """The ten best matches of some queries, as a picture.
 
     Args:
@@ -184,7 +181,7 @@ def draw_best(sides, paths: Sequence[str], root: Path, queries: Sequence[int] = 
     if wrong := [q for q in queries if not 0 <= q < n]:
         raise UserError(f'queries {wrong} do not exist: the data has queries 0 to {n - 1}.')
     queries = list(queries) or np.unique(np.linspace(0, n - 1, 8).astype(int)).tolist()
-    rankings = best_matches(*sides, queries)
+    rankings = best_matches(*sides, queries=queries)
     return draw_matches(rankings, lambda q: root / paths[q], lambda g: root / paths[n + g])
 
 

@@ -1,6 +1,7 @@
 """A picture of some queries and of the gallery images that are ranked first for each."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import cv2
@@ -26,7 +27,7 @@ class Ranking(NamedTuple):
 
 def best_matches(
     query_features, query_ids, query_cams, gallery_features, gallery_ids, gallery_cams,
-    queries: Sequence[int], k: int = 10,
+    *, queries: Sequence[int], k: int = 10,
 ) -> list[Ranking]:  # fmt: skip
     """Rank the gallery for some of the queries, by the rules of :func:`evaluate_retrieval`."""
     relevance = find_relevance(query_ids, query_cams, gallery_ids, gallery_cams)
@@ -43,8 +44,8 @@ def best_matches(
 
 def draw_matches(
     rankings: Sequence[Ranking],
-    query_path: Callable[[int], str],
-    gallery_path: Callable[[int], str],
+    query_path: Callable[[int], Path],
+    gallery_path: Callable[[int], Path],
 ) -> Image.Image:
     """One row per query: its image, then the matches in order.
 
@@ -60,6 +61,6 @@ def draw_matches(
     return Image.fromarray(picture_grid(rows))
 
 
-def _tile(path: str, caption: str, color: tuple[int, int, int]) -> Tile:
+def _tile(path: Path, caption: str, color: tuple[int, int, int]) -> Tile:
     rgb = decode_image(path)[:, :, ::-1]
     return Tile(cv2.resize(rgb, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA), caption, color)
