@@ -11,7 +11,7 @@ from mmengine.config import Config
 from modelindex.load_model_index import load
 
 from tests.helpers.paths import ROOT
-from ttl_mm.report.published import published
+from ttl_mm.report.paper import published
 from ttl_mm.zoo.cache import status
 from ttl_mm.zoo.manifest import read_manifest
 

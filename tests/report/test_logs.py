@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.work_dirs import EPOCH, write_start
 from ttl_mm.errors import UserError
-from ttl_mm.report import load_run, load_runs
+from ttl_mm.report.logs import load_inputs, load_run
 
 
 @pytest.fixture
@@ -57,11 +57,13 @@ def test_of_overlapping_starts_the_later_wins(tmp_path):
     assert run.status == 'finished, resumed 1×'
 
 
-def test_a_start_that_logged_nothing_is_no_start(finished):
+@pytest.mark.parametrize('lines', ['', '{"coco/bbox_mAP": 0.3, "step": 0}\n'])
+def test_a_start_that_did_not_train_is_no_start(finished, lines):
+    before = load_run(finished)
     data = finished / '20260109_000000' / 'vis_data'
     data.mkdir(parents=True)
-    (data / 'scalars.json').touch()
-    assert load_run(finished).starts == 1
+    (data / 'scalars.json').write_text(lines)
+    assert load_run(finished) == before
 
 
 def test_a_fresh_log_is_running_and_an_old_one_stopped(tmp_path):
@@ -72,45 +74,36 @@ def test_a_fresh_log_is_running_and_an_old_one_stopped(tmp_path):
     assert load_run(folder).status == 'stopped'
 
 
-def test_a_half_written_last_line_is_left_out(finished):
+def test_a_half_written_last_line_is_left_out_and_a_damaged_one_named(finished):
     log = finished / '20260101_000000' / 'vis_data' / 'scalars.json'
-    whole = load_run(finished).records
-    log.write_text(log.read_text() + '{"loss": 0.')
-    assert load_run(finished).records == whole
-
-
-def test_a_damaged_line_is_named(finished):
-    log = finished / '20260101_000000' / 'vis_data' / 'scalars.json'
-    log.write_text('garbage\n' + log.read_text())
+    before, lines = load_run(finished).records, log.read_text()
+    log.write_text(lines + '{"loss": 0.')
+    assert load_run(finished).records == before
+    log.write_text('garbage\n' + lines)
     with pytest.raises(UserError, match=r"line 1 of .*'garbage'"):
         load_run(finished)
 
 
 def test_nan_is_counted_and_left_out_of_curves(tmp_path):
-    folder = write_start(
-        tmp_path / 'run', '1', 1, 20, loss=lambda i: float('nan') if i == 10 else 1.0
-    )
-    run = load_run(folder)
+    losses = {10: float('nan')}
+    run = load_run(write_start(tmp_path / 'run', '1', 1, 20, loss=lambda i: losses.get(i, 1.0)))
     assert run.non_finite('loss') == [10]
     assert run.series('loss')[0].tolist() == [5, 15, 20]
 
 
-def test_runs_of_one_name_get_their_parents(tmp_path):
+def test_runs_of_one_name_get_their_parents_and_a_run_given_twice_is_one(tmp_path):
     folders = [tmp_path / 'a' / 'run', tmp_path / 'b' / 'run', tmp_path / 'b' / 'other']
     for folder in folders:
         write_start(folder, '1', 1, 20)
-    assert [run.name for run in load_runs(folders)] == ['a/run', 'b/run', 'other']
-
-
-def test_a_run_given_twice_is_one_run(finished):
-    assert len(load_runs([finished, finished / '..' / 'run'])) == 1
+    runs, _ = load_inputs([*folders, tmp_path / 'a' / '..' / 'a' / 'run'])
+    assert [run.name for run in runs] == ['a/run', 'b/run', 'other']
 
 
 def test_a_dumped_config_is_read_without_being_executed(finished, tmp_path):
     config = finished / '20260101_000000' / 'vis_data' / 'config.py'
     canary = tmp_path / 'canary'
     config.write_text(f'open({str(canary)!r}, "w")\ntrain_dataloader = dict(batch_size=5)\n')
-    assert load_run(finished).images_per_device == 5
+    assert load_run(finished).images(1) == 5
     assert not canary.exists()
 
 

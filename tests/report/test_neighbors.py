@@ -2,7 +2,8 @@ import numpy as np
 import torch
 
 from ttl_mm.datasets.picture_grid import FRAME
-from ttl_mm.report.neighbors import RIGHT, WRONG, draw_neighbors, nearest_neighbors
+from ttl_mm.evaluation.probe import Probe
+from ttl_mm.report.neighbors import RIGHT, WRONG, draw_neighbors, images_of, nearest_neighbors
 
 
 def test_neighbors_equal_a_naive_search():
@@ -26,3 +27,10 @@ def test_frames_tell_right_from_wrong_neighbors():
     right, wrong = (np.flatnonzero((middle == color).all(axis=1)) for color in (RIGHT, WRONG))
     assert len(right) == len(wrong) == 2 * FRAME
     assert right.max() < wrong.min()
+
+
+def test_the_pictures_are_those_whose_features_the_probe_took():
+    train = [{'inputs': torch.full((3, 2, 2), i, dtype=torch.uint8)} for i in range(6)]
+    probe = Probe(train, train, max_train=2)
+    assert images_of(probe, 'train')[:, 0, 0, 0].tolist() == [0, 3]
+    assert images_of(probe, 'test')[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]

@@ -7,25 +7,29 @@ every rank can be tried with the same loss, target network and gauges as in a re
 """
 
 import copy
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import torch
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import affine_grid, grid_sample, normalize
 
 from ttl_mm.engine.hooks.target_update_hook import cosine_momentum
 from ttl_mm.evaluation.knn import knn_classify
-from ttl_mm.gauges import analyze_features, effective_rank, overclustering_risk, smallest_safe_k
-from ttl_mm.models.losses import truncated_triplet_loss
-from ttl_mm.report.clustering_figures import (
-    both_sides_figure,
-    pole_loss_figure,
-    rank_figure,
-    sweep_figure,
+from ttl_mm.gauges import (
+    analyze_features,
+    effective_rank,
+    overclustering_risk,
+    pole_loss,
+    smallest_safe_k,
 )
-from ttl_mm.report.figures import COLORS, canvas
+from ttl_mm.models.losses import truncated_triplet_loss
+from ttl_mm.report.clustering_figures import both_sides_figure, label_ranks, rank_figure
+from ttl_mm.report.figures import COLORS, FAINT, canvas, look_of
 
 FIGURES = Path(__file__).resolve().parents[2] / 'docs' / 'figures'
 DEPUTIES = {
@@ -44,6 +48,45 @@ def save(name: str, figure) -> None:
     print(f'docs/figures/{name}.png')
 
 
+def pole_loss_figure(n: int, choices: Mapping[str, tuple[int, int]]) -> Figure:
+    """Loss that a network with few poles can reach, for several ranks of the deputy."""
+    poles = np.arange(1, n + 1)
+    with canvas() as (figure, axes):
+        for index, (name, ranks) in enumerate(choices.items()):
+            losses = [pole_loss(n, int(g), ranks) for g in poles]
+            best = int(np.argmin(losses))
+            axes.plot(poles, losses, label=name, **look_of(index))
+            axes.plot(poles[best], losses[best], 'o', color=look_of(index)['color'], markersize=5)
+        axes.set_xscale('log')
+        axes.set_xlabel(f'poles on which the {n} images of a batch lie')
+        axes.set_ylabel('loss')
+        axes.legend(title='deputy', title_fontsize=8.5)
+        label_ranks(axes.xaxis, n)
+    return figure
+
+
+def sweep_figure(
+    ranks: Sequence[int],
+    accuracy: Sequence[float],
+    effective_rank: Sequence[float],
+    label: str,
+    safe: int | None = None,
+) -> Figure:
+    """Measured accuracy and effective rank against k, one above the other."""
+    with canvas(height=4.2, rows=2) as (figure, (above, below)):
+        above.plot(ranks, accuracy, 'o-', color=COLORS[2], markersize=4.5)
+        below.plot(ranks, effective_rank, 'o-', color=COLORS[0], markersize=4.5)
+        above.set(ylabel=label, xscale='log')
+        below.set(ylabel='effective rank', xscale='log', xlabel='rank k of the deputy')
+        below.set_ylim(bottom=0)
+        if safe is not None:
+            for axes in (above, below):
+                axes.axvline(safe, color=FAINT, linestyle=':', linewidth=1.2)
+            below.annotate(' smallest safe k', (safe, 0), va='bottom', fontsize=8)
+        label_ranks(below.xaxis, max(ranks))
+    return figure
+
+
 def descend(k: int, n: int = 64, dimension: int = 16, steps: int = 1000) -> float:
     """Effective rank of free unit vectors, each its own positive, at the end of the gradient."""
     points = torch.randn(n, dimension, generator=torch.Generator().manual_seed(0))
@@ -60,7 +103,7 @@ def descent_figure():
     print('effective rank of 64 free vectors:', {k: round(r, 1) for k, r in zip(ranks, reached)})
     with canvas() as (figure, axes):
         axes.plot(ranks, reached, 'o-', color=COLORS[0], markersize=4.5)
-        axes.axhline(16, color='#8a97a3', linestyle=':', linewidth=1.2)
+        axes.axhline(16, color=FAINT, linestyle=':', linewidth=1.2)
         axes.annotate('all 16 dimensions', (32, 16), ha='right', va='bottom', fontsize=8)
         axes.set_ylim(0, 18)
         axes.set_xlabel('rank k of the deputy, of 63 negatives')

@@ -86,16 +86,18 @@ class Probe:
             predicted[LINEAR] = linear_classify(train, train_labels, test)
         return predicted
 
+    def chosen(self, name: str) -> list[int]:
+        """Indices of the images of 'train' or 'test' that are used."""
+        count = len(self.datasets[name])
+        if name == 'train' and self.max_train is not None and self.max_train < count:
+            return [i * count // self.max_train for i in range(self.max_train)]
+        return list(range(count))
+
     def features(self, model: Any, name: str, gather: bool = True) -> tuple[Tensor, Tensor]:
         """Features (n, C) and labels (n,): of the whole set, or of this process's share."""
-        dataset = self.datasets[name]
-        count = len(dataset)
-        if name == 'train' and self.max_train is not None and self.max_train < count:
-            chosen = [i * count // self.max_train for i in range(self.max_train)]
-        else:
-            chosen = list(range(count))
+        chosen = self.chosen(name)
         rank, world = get_dist_info()
-        share = Subset(dataset, chosen[rank::world])
+        share = Subset(self.datasets[name], chosen[rank::world])
         batches = DataLoader(share, collate_fn=default_collate, **self.loader)
         with evaluating(model):
             found = list(extract_batches(model.backbone, model.data_preprocessor, batches))

@@ -14,17 +14,19 @@ LEAD = (
     'class are pushed apart because they serve as negatives of each other.'
 )
 
+NUMBERS = {
+    'class divergence': '{.divergence:.3f}',
+    '(total spread)': '{.divergence_total:.3f}',
+    'effective rank': '{.effective_rank:.1f}',
+    'std': '{.std:.4f}',
+}
+
 
 def write_analysis(analyses: Mapping[str, Analysis], out_dir: str | Path) -> Path:
     """Write ``index.html``, the figures as PNG and ``analysis.json``; returns the page's path."""
-    some = next(iter(analyses.values()))
-    page = write_page(
-        f'Clustering of {", ".join(analyses)}',
-        LEAD,
-        [_numbers(analyses), _ranks(analyses), _choice(some)],
-        out_dir,
-        command='ttl analyze',
-    )
+    sections = [_numbers(analyses), _ranks(analyses), _choice(analyses)]
+    title = f'Clustering of {", ".join(analyses)}'
+    page = write_page(title, LEAD, sections, out_dir, command='ttl analyze')
     numbers = {name: _plain(analysis) for name, analysis in analyses.items()}
     Path(out_dir, 'analysis.json').write_text(json.dumps(numbers, indent=1) + '\n')
     return page
@@ -40,19 +42,9 @@ def _plain(analysis: Analysis) -> dict:
 
 
 def _numbers(analyses: Mapping[str, Analysis]) -> Section:
-    header = ['features', 'class divergence', '(total spread)', 'effective rank', 'std']
-    rows = [
-        [
-            name,
-            f'{a.divergence:.3f}',
-            f'{a.divergence_total:.3f}',
-            f'{a.effective_rank:.1f}',
-            f'{a.std:.4f}',
-        ]
-        for name, a in analyses.items()
-    ]
+    rows = [[name, *(form.format(a) for form in NUMBERS.values())] for name, a in analyses.items()]
     text = 'The divergence has a meaning in comparison only: higher separates the classes better.'
-    return Section('Classes', text, tables=[Table(header, rows)])
+    return Section('Classes', text, tables=[Table(['features', *NUMBERS], rows)])
 
 
 def _ranks(analyses: Mapping[str, Analysis]) -> Section:
@@ -62,11 +54,8 @@ def _ranks(analyses: Mapping[str, Analysis]) -> Section:
         [name, *(f'{a:.3f}, {b:.3f}' for a, b in analysis.frequencies.values())]
         for name, analysis in analyses.items()
     ]
-    figure = rank_figure(
-        {name: analysis.rates for name, analysis in analyses.items()},
-        some.chance,
-        some.perfect_rates,
-    )
+    rates = {name: analysis.rates for name, analysis in analyses.items()}
+    figure = rank_figure(rates, some.chance, some.perfect_rates)
     caption = (
         f'How often the negative at a rank is false, in batches of {some.batch_size} images. '
         'Features that know the classes put all false negatives first.'
@@ -75,31 +64,25 @@ def _ranks(analyses: Mapping[str, Analysis]) -> Section:
         'Ω: a batch uses two images of one class as a negative pair. A: all batches; B: those that '
         'hold two images of one class.'
     )
-    return Section(
-        'False negatives by rank',
-        text,
-        tables=[Table(header, rows)],
-        pictures=[Picture('ranks', figure, caption)],
-    )
+    pictures = [Picture('ranks', figure, caption)]
+    return Section('False negatives by rank', text, [Table(header, rows)], pictures)
 
 
-def _choice(some: Analysis) -> Section:
+def _choice(analyses: Mapping[str, Analysis]) -> Section:
+    some = next(iter(analyses.values()))
     m = some.batch_size - 1
     figure = both_sides_figure(m, some.classes, some.risk)
-    safe = (
-        f'rank {some.safe_k} is the smallest whose chance of a false deputy is at most '
-        f'{some.risk:g}'
-        if some.safe_k <= m
-        else 'no rank is safe: there are too few classes for the batch'
-    )
-    text = [
-        f'With features that know the classes, {safe}. Ranks above it leave room for fewer poles '
-        'than classes.',
-        f'With these features, rank {some.measured_k} is the first at which negatives are false '
-        'no more often than a random pick.'
-        if some.measured_k <= m
-        else 'With these features, every rank is false more often than a random pick.',
-    ]
+    safe = 'no rank is safe: there are too few classes for the batch'
+    if some.safe_k <= m:
+        safe = (
+            f'rank {some.safe_k} is the smallest whose chance of a false deputy is at most '
+            f'{some.risk:g}. Ranks above it leave room for fewer poles than classes'
+        )
+    text = [f'With features that know the classes, {safe}.']
+    for name, analysis in analyses.items():
+        k = analysis.measured_k
+        first = f'rank {k} is the first' if k <= m else 'there is no rank'
+        text.append(f'{name}: {first} whose negatives are false no more often than a random pick.')
     caption = f'Both sides of k for {some.classes} balanced classes and {m} negatives.'
     return Section('Choosing k', text, pictures=[Picture('both_sides', figure, caption)])
 

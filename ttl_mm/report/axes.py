@@ -29,16 +29,15 @@ def cost_axes(runs: Sequence[Run]) -> list[Axis]:
         _timed(runs, 'time', '', 'against training time', Run.hours),
     ]
     if any(run.units != 1 for run in runs):
-        unit = 'GPU ' if all(run.on_gpu for run in runs) else 'core '
-        unit = unit if len({run.on_gpu for run in runs}) == 1 else 'device '
-        caption = f'against {unit}hours: training time by all {unit.strip()}s at once'
-        axes.append(_timed(runs, 'cost', unit, caption, Run.cost))
+        units = {run.unit for run in runs}
+        unit = units.pop() if len(units) == 1 else 'device'
+        caption = f'against {unit} hours: training time by all {unit}s at once'
+        axes.append(_timed(runs, 'cost', f'{unit} ', caption, Run.cost))
     return axes
 
 
 def _timed(runs: Sequence[Run], name: str, unit: str, caption: str, hours: Callable) -> Axis:
-    longest = max((_last(hours, run) for run in runs), default=0)
-    if longest >= 1.5:
+    if max(hours(run, run.last_iteration) or 0 for run in runs) >= 1.5:
         return Axis(name, f'{unit}hours', caption, hours)
 
     def minutes(run: Run, at: np.ndarray) -> np.ndarray | None:
@@ -48,17 +47,9 @@ def _timed(runs: Sequence[Run], name: str, unit: str, caption: str, hours: Calla
     return Axis(name, f'{unit}minutes', caption, minutes)
 
 
-def _last(hours: Callable, run: Run) -> float:
-    values = hours(run, np.array([float(run.last_iteration)]))
-    return 0.0 if values is None else float(values[0])
-
-
 def duration(hours: float | None, unit: str = '') -> str:
-    """A time for people: '8 min', '3.2 h', '2.5 days', '3.2 GPU h'."""
+    """A time for people: '8.0 min', '3.2 h', '2.5 days', '3.2 GPU h'."""
     if hours is None:
         return '–'
-    if hours < 1.5:
-        value, name = hours * 60, 'min'
-    else:
-        value, name = (hours, 'h') if hours < 48 else (hours / 24, 'days')
-    return f'{value:.1f} {unit} {name}' if unit else f'{value:.1f} {name}'
+    scale, name = (60, 'min') if hours < 1.5 else (1, 'h') if hours < 48 else (1 / 24, 'days')
+    return ' '.join([f'{hours * scale:.1f}', *([unit] if unit else []), name])

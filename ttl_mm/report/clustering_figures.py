@@ -7,35 +7,27 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
-from ttl_mm.gauges.poles import fewest_poles, pole_loss
+from ttl_mm.gauges.poles import fewest_poles
 from ttl_mm.report.figures import COLORS, FAINT, canvas, look_of
 
 OVER, UNDER = '#fdf0e7', '#e8f2f8'  # shades of too small and too large k
 
 
 def rank_figure(
-    rates: Mapping[str, Sequence[float]], chance: float, perfect: Sequence[float] | None = None
+    rates: Mapping[str, Sequence[float]], chance: float, perfect: Sequence[float]
 ) -> Figure:
-    """False-negative rate at every rank, of one or several sets of features.
-
-    Args:
-        rates: Name and rate at rank 1..m.
-        chance: Rate of a random pick.
-        perfect: Rate of features that know the classes.
-    """
+    """False-negative rate at ranks 1..m of sets of features, of a random pick, of perfect ones."""
+    ranks = np.arange(1, len(perfect) + 1)
     with canvas() as (figure, axes):
         for index, (name, rate) in enumerate(rates.items()):
-            ranks = np.arange(1, len(rate) + 1)
             axes.plot(ranks, rate, label=name, **look_of(index))
-        if perfect is not None:
-            ranks = np.arange(1, len(perfect) + 1)
-            axes.plot(ranks, perfect, color='black', linewidth=1, label='perfect features')
+        axes.plot(ranks, perfect, color='black', linewidth=1, label='perfect features')
         axes.axhline(chance, color=FAINT, linestyle=':', linewidth=1.2, label='random pick')
         axes.set(xscale='log', xlabel='rank of the negative (1 is the hardest)')
         axes.set_ylabel('share of false negatives')
         axes.set_ylim(bottom=0)
         axes.legend()
-        _ranks_on(axes.xaxis, len(ranks))
+        label_ranks(axes.xaxis, len(ranks))
     return figure
 
 
@@ -69,50 +61,11 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
             above.annotate('under-clusters', at, ha='right', color=COLORS[0], **note)
         title = f'smallest safe k: {safe}' if safe <= m else 'no k is safe'
         above.set_title(title, fontsize=9.5)
-        _ranks_on(below.xaxis, last, chosen)
+        label_ranks(below.xaxis, last, chosen)
     return figure
 
 
-def pole_loss_figure(n: int, choices: Mapping[str, tuple[int, int]]) -> Figure:
-    """Loss that a network with few poles can reach, for several ranks of the deputy."""
-    poles = np.arange(1, n + 1)
-    with canvas() as (figure, axes):
-        for index, (name, ranks) in enumerate(choices.items()):
-            losses = [pole_loss(n, int(g), ranks) for g in poles]
-            best = int(np.argmin(losses))
-            axes.plot(poles, losses, label=name, **look_of(index))
-            axes.plot(poles[best], losses[best], 'o', color=look_of(index)['color'], markersize=5)
-        axes.set_xscale('log')
-        axes.set_xlabel(f'poles on which the {n} images of a batch lie')
-        axes.set_ylabel('loss')
-        axes.legend(title='deputy', title_fontsize=8.5)
-        _ranks_on(axes.xaxis, n)
-    return figure
-
-
-def sweep_figure(
-    ranks: Sequence[int],
-    accuracy: Sequence[float],
-    effective_rank: Sequence[float],
-    label: str,
-    safe: int | None = None,
-) -> Figure:
-    """Measured accuracy and effective rank against k, one above the other."""
-    with canvas(height=4.2, rows=2) as (figure, (above, below)):
-        above.plot(ranks, accuracy, 'o-', color=COLORS[2], markersize=4.5)
-        below.plot(ranks, effective_rank, 'o-', color=COLORS[0], markersize=4.5)
-        above.set(ylabel=label, xscale='log')
-        below.set(ylabel='effective rank', xscale='log', xlabel='rank k of the deputy')
-        below.set_ylim(bottom=0)
-        if safe is not None:
-            for axes in (above, below):
-                axes.axvline(safe, color=FAINT, linestyle=':', linewidth=1.2)
-            below.annotate(' smallest safe k', (safe, 0), va='bottom', fontsize=8)
-        _ranks_on(below.xaxis, max(ranks))
-    return figure
-
-
-def _ranks_on(axis, last: int, *more: int) -> None:
+def label_ranks(axis, last: int, *more: int) -> None:
     """Label a logarithmic axis of ranks with plain numbers."""
     usual = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
     room = [t for t in usual if t <= last and all(not 0.8 < t / other < 1.25 for other in more)]

@@ -1,4 +1,7 @@
-"""Reading work dirs of mmengine. Nothing found in one is executed, the dumped config included."""
+"""Reading runs and results from the folders and files that a user names.
+
+Nothing found there is executed, the dumped config of a run included.
+"""
 
 import json
 import re
@@ -6,44 +9,63 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ttl_mm.errors import UserError
-from ttl_mm.report.dumped_config import lookup, read_dumped
+from ttl_mm.report.dumped_config import read_dumped
+from ttl_mm.report.results import KNOWN, Result, detection_results, find_results, read_results
 from ttl_mm.report.run import Run, is_training_line
 
+WORK_DIR = 'a work dir of a run has TIMESTAMP/vis_data/scalars.json'
 
-def load_runs(folders: Sequence[str | Path]) -> list[Run]:
-    """Read several work dirs; runs of the same name get the names of their parent folders."""
-    unique = list(dict.fromkeys(Path(folder).resolve() for folder in folders))
-    return [load_run(folder, name) for folder, name in zip(unique, distinct_names(unique))]
+
+def load_inputs(paths: Sequence[str | Path]) -> tuple[list[Run], dict[str, list[Result]]]:
+    """Runs, and for the name of every folder with results what was measured there.
+
+    Args:
+        paths: Work dirs, folders with results at any depth, and files with results.
+    """
+    unique = list(dict.fromkeys(Path(path).resolve() for path in paths))
+    work_dirs = [path for path in unique if logs_of(path)]
+    files: dict[Path, list[Result]] = {}
+    for path in unique:
+        found = {file: read_results(file) for file in find_results(path)}
+        if not any(found.values()) and path not in work_dirs:
+            raise UserError(f'{path} holds no log and no results: {WORK_DIR}; otherwise {KNOWN}.')
+        files |= found
+    results = [result for read in files.values() for result in read]
+    folders = list(dict.fromkeys([*work_dirs, *(result.folder for result in results)]))
+    names = dict(zip(folders, distinct_names(folders)))
+    runs = [load_run(folder, names[folder]) for folder in work_dirs]
+    named: dict[str, list[Result]] = {}
+    for result in [*results, *(result for run in runs for result in detection_results(run))]:
+        named.setdefault(names[result.folder], []).append(result)
+    return runs, named
 
 
 def load_run(folder: str | Path, name: str | None = None) -> Run:
-    """Read every start of a run below its work dir; where they overlap, the later start wins."""
+    """Read every start of a run below its work dir; where they overlap, the later start wins.
+
+    A start that only validated, without a training line, counts only where no start trained.
+    """
     folder = Path(folder).resolve()
-    starts = [(log, records) for log in logs_of(folder) if (records := _read_records(log))]
-    if not starts:
-        raise UserError(
-            f'{folder} holds no log: a work dir of a run has <timestamp>/vis_data/scalars.json'
-        )
+    starts = {log: records for log in logs_of(folder) if (records := _read_records(log))}
+    trained = {log: r for log, r in starts.items() if any(map(is_training_line, r))} or starts
+    if not trained:
+        raise UserError(f'{folder} holds no log: {WORK_DIR}.')
     merged: list[dict] = []
-    for _, records in starts:
+    for records in trained.values():
         resumed_at = next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
         merged = [record for record in merged if record['iter'] < resumed_at] + records
-    newest = starts[-1][0]
-    config = read_dumped(newest.parent.parent)
+    newest = list(trained)[-1]
     environment = _read_environment(newest.parent.parent)
     devices = re.search(r'GPU number: (\d+)', environment)
     return Run(
         name=name or folder.name,
         records=merged,
-        starts=len(starts),
+        starts=len(trained),
         modified=newest.stat().st_mtime,
         devices=int(devices[1]) if devices else 1,
         on_gpu='CUDA available: True' in environment,
-        images_per_device=lookup(config, 'train_dataloader', 'batch_size'),
-        max_epochs=lookup(config, 'train_cfg', 'max_epochs'),
-        max_iterations=lookup(config, 'train_cfg', 'max_iters'),
         folder=folder,
-        config=config,
+        config=read_dumped(newest.parent.parent),
     )
 
 

@@ -23,6 +23,7 @@ from ttl_mm.report.page import Picture, Section, Table
 
 RIGHT, WRONG = (26, 127, 55), (194, 65, 12)
 HEIGHT = 72  # pixels of an image
+SETS = ('train', 'test')
 
 
 def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
@@ -30,29 +31,32 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
 
     Args:
         work_dir: A run whose config has a ProbeHook; the config is code and is executed.
-        queries: Test images to show, the wrongly classified ones first.
+        queries: Test images to show: half spread over the test set, half the hardest.
         shown: Neighbors of each.
     """
     probe, model = _probe_and_model(Path(work_dir))
     untrained = probe.measure(model)
     checkpoint = _load_newest(model, Path(work_dir))
-    trained = probe.measure(model)
-    images = {name: _images(probe.datasets[name]) for name in ('train', 'test')}
-    features = {name: probe.features(model, name) for name in ('train', 'test')}
-    (train, train_labels), (test, test_labels) = features['train'], features['test']
-
-    pixels = _pixel_accuracies(probe, images, train_labels, test_labels)
-    rows = [
-        [f'{NAMES[key]}, %', f'{pixels[key]:.1f}', f'{untrained[key]:.1f}', f'{trained[key]:.1f}']
-        for key in trained
+    (train, train_labels), (test, test_labels) = (probe.features(model, s) for s in SETS)
+    images = {name: images_of(probe, name) for name in SETS}
+    pixels = [torch.from_numpy(images[s].copy()).flatten(1).float() for s in SETS]
+    measured = [
+        _accuracies(probe.classify(pixels[0], train_labels, pixels[1]), test_labels),
+        untrained,
+        _accuracies(probe.classify(train, train_labels, test), test_labels),
     ]
+    rows = [[f'{NAMES[key]}, %', *(f'{m[key]:.1f}' for m in measured)] for key in untrained]
     nearest, similarity = nearest_neighbors(train, test, shown)
     hits = train_labels[nearest] == test_labels[:, None]  # (Q, shown)
-    # the least certain first, then evenly spread over the test set
     hardest = hits.float().mean(dim=1).argsort(stable=True)[: queries // 2]
     spread = torch.linspace(0, len(test) - 1, queries - len(hardest)).long()
     chosen = torch.cat([spread, hardest])
     picture = draw_neighbors(images, nearest[chosen], hits[chosen], similarity[chosen], chosen)
+    caption = (
+        'Test images (left) and their nearest training images by cosine similarity. The upper half '
+        'is spread over the test set, the lower half are the hardest. Green: same class; orange, '
+        'marked with a cross: another class.'
+    )
     return Section(
         title='Before and after',
         text=[
@@ -62,16 +66,7 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
             'Raw pixels are the bar to beat: on small, centered images they can be hard to beat.',
         ],
         tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
-        pictures=[
-            Picture(
-                'neighbors',
-                picture,
-                'Test images (left) and their nearest training images by cosine similarity. The '
-                'upper half is spread over the test set, the lower half are the hardest. Green: '
-                'same class; orange, marked with a cross: another class.',
-                wide=True,
-            )
-        ],
+        pictures=[Picture('neighbors', picture, caption, wide=True)],
     )
 
 
@@ -105,7 +100,7 @@ def _probe_and_model(work_dir: Path) -> tuple[Probe, BaseModel]:
     MMLogger.get_instance('report', log_level='WARNING')  # initializing logs every tensor
     init_default_scope(cfg.default_scope)
     probe = probe_of(configs[0])
-    set_random_seed(cfg.randomness.seed)
+    set_random_seed(cfg.get('randomness', {}).get('seed'))
     model = MODELS.build(cfg.model)
     model.init_weights()
     return probe, model
@@ -119,17 +114,12 @@ def _load_newest(model: BaseModel, work_dir: Path) -> Path:
     return path
 
 
-def _images(dataset) -> np.ndarray:
-    """All images of a dataset as RGB, (N, H, W, 3) uint8."""
-    bgr = torch.stack([dataset[i]['inputs'] for i in range(len(dataset))])  # (N, 3, H, W)
+def images_of(probe: Probe, name: str) -> np.ndarray:
+    """The images whose features the probe takes, as RGB, (N, H, W, 3) uint8."""
+    chosen = probe.chosen(name)
+    bgr = torch.stack([probe.datasets[name][i]['inputs'] for i in chosen])  # (N, 3, H, W)
     return bgr.permute(0, 2, 3, 1).numpy()[..., ::-1]
 
 
-def _pixel_accuracies(probe, images, train_labels: Tensor, test_labels: Tensor) -> dict:
-    """The probe's classifiers on raw pixels."""
-    flat = {k: torch.from_numpy(v.copy()).flatten(1).float() for k, v in images.items()}
-    predicted = probe.classify(flat['train'], train_labels, flat['test'])
-    return {
-        name: 100 * (labels == test_labels).double().mean().item()
-        for name, labels in predicted.items()
-    }
+def _accuracies(predicted: dict[str, Tensor], labels: Tensor) -> dict[str, float]:
+    return {name: 100 * (p == labels).double().mean().item() for name, p in predicted.items()}

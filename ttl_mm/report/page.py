@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from io import BytesIO
@@ -19,19 +19,12 @@ PNG_DPI = 150
 
 @dataclass
 class Picture:
-    """A figure with the sentence below it.
+    """A figure with the sentence below it."""
 
-    Args:
-        name: Stem of the PNG file, unique in the page.
-        figure: A matplotlib figure, embedded as SVG, or an RGB array, embedded as PNG.
-        caption: What is seen; plain text.
-        wide: Take the whole width of the page.
-    """
-
-    name: str
-    figure: Figure | np.ndarray
-    caption: str
-    wide: bool = False
+    name: str  # stem of the PNG file, unique in the page
+    figure: Figure | np.ndarray  # of matplotlib, embedded as SVG, or an RGB array, as PNG
+    caption: str  # plain text
+    wide: bool = False  # take the whole width of the page
 
 
 @dataclass
@@ -50,7 +43,7 @@ class Section:
     title: str
     text: str | Sequence[str] = ''
     tables: Sequence[Table] = ()
-    pictures: Sequence[Picture] = field(default_factory=list)
+    pictures: Sequence[Picture] = ()
     warnings: Sequence[str] = ()
 
 
@@ -75,8 +68,7 @@ def write_page(
         'lead': escape(lead),
         'command': escape(command),
         'contents': '\n'.join(
-            f'<a href="#{_anchor(section.title)}">{escape(section.title)}</a>'
-            for section in sections
+            f'<a href="#{_anchor(s.title)}">{escape(s.title)}</a>' for s in sections
         ),
         'sections': '\n'.join(map(_section, sections)),
     }
@@ -103,16 +95,13 @@ def _section(section: Section) -> str:
 
 def _table(table: Table) -> str:
     header = ''.join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
-    rows = ''.join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + ''.join(
-            f'<td{" class=text" if column < table.text_columns else ""} '
-            f'data-label="{escape(name)}">{escape(cell)}</td>'
-            for column, (name, cell) in enumerate(zip(table.header[1:], row[1:]), 1)
-        )
-        + '</tr>\n'
-        for row in table.rows
-    )
+    rows = ''
+    for row in table.rows:
+        rows += f'<tr><th scope="row">{escape(row[0])}</th>'
+        for column, (name, cell) in enumerate(zip(table.header[1:], row[1:]), 1):
+            kind = ' class=text' if column < table.text_columns else ''
+            rows += f'<td{kind} data-label="{escape(name)}">{escape(cell)}</td>'
+        rows += '</tr>\n'
     return (
         f'<div class="table"><table><thead><tr>{header}</tr></thead>'
         f'<tbody>{rows}</tbody></table></div>'

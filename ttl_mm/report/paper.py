@@ -1,10 +1,15 @@
-"""The paper's printed results as a section of their own, apart from anything measured."""
+"""The paper's printed results: its tables, and a section apart from anything measured."""
 
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from ttl_mm.report.figures import COLORS, FAINT, canvas
 from ttl_mm.report.page import Picture, Section
-from ttl_mm.report.published import published
 
 NOTE = (
     'Printed in the paper, not measured here: ImageNet, ResNet-50, 224 pixels. Hollow marks stand '
@@ -13,23 +18,56 @@ NOTE = (
 LABELED = ('SimCLR', 'MoCo v2', 'BYOL', 'SimSiam', 'SwAV', 'truncated triplet')
 
 
+class Published(NamedTuple):
+    """One printed cell."""
+
+    table: str
+    method: str
+    variant: str
+    metric: str
+    value: float
+    epochs: int | None
+    ours: bool
+
+
+@cache
+def paper_tables() -> tuple[Published, ...]:
+    """Every cell of every table of the paper."""
+    text = files('ttl_mm.report').joinpath('data/paper_tables.csv').read_text('utf-8')
+    return tuple(
+        Published(
+            row['table'],
+            row['method'].replace('_', ' '),
+            row['variant'],
+            row['metric'],
+            float(row['value']),
+            int(row['ssl_epochs']) if row['ssl_epochs'] else None,
+            row['ours'] == '1',
+        )
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def published(table: str, **columns) -> list[Published]:
+    """Cells of one table ('T2_imagenet_linear', ...) whose columns have the given values."""
+    wanted = {'table': table, **columns}.items()
+    return [c for c in paper_tables() if all(getattr(c, name) == v for name, v in wanted)]
+
+
 def paper_section() -> Section:
     """Published accuracy by epochs and published false-negative frequencies."""
+    omega = 'Batches with a false negative, Pr(Ω|A), at epochs 0 and 180, Table 6.'
     return Section(
         'As published in the paper',
         NOTE,
         pictures=[
             Picture('published_linear', linear_figure(), 'Linear evaluation on ImageNet, Table 2.'),
-            Picture(
-                'published_omega',
-                omega_figure(),
-                'Batches with a false negative, Pr(Ω|A), at epochs 0 and 180, Table 6.',
-            ),
+            Picture('published_omega', omega_figure(), omega),
         ],
     )
 
 
-def linear_figure():
+def linear_figure() -> Figure:
     """Published top-1 by pre-training epochs."""
     cells = [c for c in published('T2_imagenet_linear') if c.epochs]
     with canvas() as (figure, axes):
@@ -42,9 +80,8 @@ def linear_figure():
             axes.plot(*curve, 'o', color=color, label=method, **hollow)
         supervised = max(c.value for c in cells if c.method == 'supervised' and c.epochs == 100)
         axes.axhline(supervised, color=FAINT, linewidth=1)
-        axes.annotate(
-            f'supervised, 100 epochs: {supervised:g}', (105, supervised), va='bottom', fontsize=8
-        )
+        text = f'supervised, 100 epochs: {supervised:g}'
+        axes.annotate(text, (105, supervised), va='bottom', fontsize=8)
         axes.set_xscale('log')
         axes.set_xticks([100, 200, 400, 800], minor=False)
         axes.xaxis.set_major_formatter(ScalarFormatter())
@@ -56,7 +93,7 @@ def linear_figure():
     return figure
 
 
-def omega_figure():
+def omega_figure() -> Figure:
     """Published Pr(Omega|A) for three ranks at two epochs."""
     with canvas() as (figure, axes):
         for row, variant in enumerate(('k=1', 'k=5', 'k=52')):

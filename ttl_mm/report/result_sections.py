@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from ttl_mm.report.axes import EPOCHS, ITERATIONS
 from ttl_mm.report.figures import curves
 from ttl_mm.report.page import Picture, Section, Table
-from ttl_mm.report.protocols import protocol_of, run_protocols
-from ttl_mm.report.results import Result
+from ttl_mm.report.results import Result, protocol_of, run_protocols
 from ttl_mm.report.run import Run
 from ttl_mm.report.sections import summary_section
 
@@ -29,9 +28,10 @@ def result_sections(results: Mapping[str, Sequence[Result]], runs: Sequence[Run]
             for key in DRAWN
             if (figure := _curves(members, key, protocol))
         ]
-        tables = [_table(results, protocol), *(summary_section(members).tables if members else [])]
+        summary = summary_section(members)
+        tables = [t for t in (_table(results, protocol), *summary.tables) if t.rows]
         title = protocol[0].upper() + protocol[1:]
-        sections.append(Section(title, NOTE, [t for t in tables if t.rows], pictures))
+        sections.append(Section(title, NOTE, tables, pictures, summary.warnings))
     return sections
 
 

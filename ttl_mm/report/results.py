@@ -1,4 +1,4 @@
-"""What evaluations measured, each with its protocol, from the files that they leave behind."""
+"""What evaluations measured, by which protocol, from the files that they leave behind."""
 
 import json
 from collections.abc import Iterable
@@ -7,13 +7,18 @@ from typing import NamedTuple
 
 from ttl_mm.errors import UserError
 from ttl_mm.report.dumped_config import lookup, read_dumped, read_literals
-from ttl_mm.report.protocols import detection_family, protocol_of
 from ttl_mm.report.run import Run, is_finite
 
 KNOWN = (
     'ttl report reads figures.json of `ttl eval` and `ttl reid eval`, results.json of '
     'ttl_mm.ResultHook, and TIMESTAMP/TIMESTAMP.json of tools/test.py'
 )
+# beginning of a logged metric of detection: what it measures; the first that fits counts
+DETECTION = {
+    'coco/': 'COCO AP (%)',
+    'voc/coco101_': 'AP (%) on VOC by the rules of COCO',
+    'voc/': 'VOC2007 11-point AP (%)',
+}
 # what a figure of `ttl eval` says beside the settings of its protocol
 NO_SETTINGS = {
     'protocol', 'metric', 'value', 'spread', 'checkpoint', 'checkpoint_sha256', 'weights_sha256',
@@ -92,27 +97,18 @@ def _epochs(result: dict, folder: Path) -> list[Result]:
     train, test = result['train'], result['val']
     data = _splits(train, train['data'], test, test['data'])
     notes = {'last': f' of {result["epochs"]}', 'best': ', chosen by the test images'}
-    return [
-        Result(
-            result['protocol'],
-            folder,
-            weights,
-            data,
-            f'{name} epoch: {result[name]["epoch"]}{note}',
-            {_metric(k): f'{v:.2f}' for k, v in result[name].items() if k != 'epoch'},
-        )
-        for name, note in notes.items()
-    ]
+    rows = []
+    for name, note in notes.items():
+        settings = f'{name} epoch: {result[name]["epoch"]}{note}'
+        values = {_metric(k): f'{v:.2f}' for k, v in result[name].items() if k != 'epoch'}
+        rows.append(Result(result['protocol'], folder, weights, data, settings, values))
+    return rows
 
 
 def logged_results(metrics: dict, folder: Path, config: dict, loader: str) -> list[Result]:
     """Results among logged metrics: of detection, or of a test by a known protocol.
 
-    Args:
-        metrics: Logged name and value.
-        folder: Work dir.
-        config: Its dumped config.
-        loader: 'val' if measured while training, 'test' if by ``tools/test.py``.
+    ``loader`` is 'val' if they were measured while training, 'test' if by ``tools/test.py``.
     """
     data = lookup(config, f'{loader}_dataloader', 'dataset') or {}
     images = '/'.join(str(data[k]).rstrip('/') for k in ('data_root', 'ann_file') if data.get(k))
@@ -124,10 +120,8 @@ def logged_results(metrics: dict, folder: Path, config: dict, loader: str) -> li
     for key, value in metrics.items():
         if is_finite(value) and (protocol := protocol_of(config, key)):
             scale = 100 if detection_family(key) else 1  # the others are percentages already
-            shown = f'{scale * value:.2f}' if value >= 0 else '–'  # -1: there is no such object
-            rows.append(
-                Result(protocol, folder, weights, images or '–', settings, {_metric(key): shown})
-            )
+            shown = {_metric(key): f'{scale * value:.2f}' if value >= 0 else '–'}  # -1: no object
+            rows.append(Result(protocol, folder, weights, images or '–', settings, shown))
     return merged(rows)
 
 
@@ -146,3 +140,38 @@ def _metric(key: str) -> str:
 
 def _start(config: dict) -> str:
     return lookup(config, 'model', 'backbone', 'init_cfg', 'checkpoint') or 'random weights'
+
+
+def run_protocols(run: Run) -> set[str]:
+    """Protocols of an evaluation run; empty for pre-training."""
+    keys = {key for record in run.records for key in record}
+    named = [hook_protocol(run.config), *(protocol_of(run.config, key) for key in keys)]
+    return {protocol for protocol in named if protocol}
+
+
+def protocol_of(config: dict, key: str) -> str | None:
+    """The protocol by which a run with this config measured ``key``; None where it is unknown."""
+    if family := detection_family(key):
+        recipe = {
+            'model': lookup(config, 'model', 'type'),
+            'iterations': lookup(config, 'train_cfg', 'max_iters'),
+            'epochs': lookup(config, 'train_cfg', 'max_epochs'),
+            'learning rate': lookup(config, 'optim_wrapper', 'optimizer', 'lr'),
+        }
+        known = [f'{name} {value}' for name, value in recipe.items() if value]
+        return ', '.join([f'detection, {family}', *known])
+    if key.startswith('reid/'):
+        return 're-identification by tools/test.py'
+    return hook_protocol(config) if key.startswith('accuracy/') else None
+
+
+def hook_protocol(config: dict) -> str | None:
+    """The protocol that a run's ResultHook wrote, or will write."""
+    hooks = [*(config.get('default_hooks') or {}).values(), *(config.get('custom_hooks') or ())]
+    named = [lookup(h, 'protocol') for h in hooks if str(lookup(h, 'type')).endswith('ResultHook')]
+    return config.get('result_protocol') or next(iter(named), None)
+
+
+def detection_family(key: str) -> str:
+    """What a logged metric of detection measures; '' for any other metric."""
+    return next((what for start, what in DETECTION.items() if key.startswith(start)), '')

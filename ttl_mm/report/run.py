@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ttl_mm.report.dumped_config import lookup
+
 RUNNING_WITHIN_SECONDS = 600
 
 
@@ -22,9 +24,6 @@ class Run:
         modified: When the log was written last, in seconds since 1970.
         devices: Number of processes that trained.
         on_gpu: Whether they had a GPU each.
-        images_per_device: Images that one process takes per iteration, where known.
-        max_epochs: Configured length, where known.
-        max_iterations: The same for a run that counts iterations.
         folder: Work dir, where known.
         config: What of its config can be read without executing it.
     """
@@ -35,15 +34,17 @@ class Run:
     modified: float = 0.0
     devices: int = 1
     on_gpu: bool = False
-    images_per_device: int | None = None
-    max_epochs: int | None = None
-    max_iterations: int | None = None
     folder: Path = Path()
     config: dict = field(default_factory=dict)
-    training: list[dict] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.training = [record for record in self.records if is_training_line(record)]
+    @cached_property
+    def training(self) -> list[dict]:
+        """The records of training iterations."""
+        return [record for record in self.records if is_training_line(record)]
+
+    @property
+    def max_epochs(self) -> int | None:
+        return lookup(self.config, 'train_cfg', 'max_epochs')
 
     def series(self, key: str) -> tuple[np.ndarray, np.ndarray]:
         """Iterations and values of a logged quantity, where it is finite."""
@@ -68,12 +69,8 @@ class Run:
     @property
     def status(self) -> str:
         """finished, running or stopped, and how often the run was resumed."""
-        if self._is_finished():
-            state = 'finished'
-        elif time.time() - self.modified < RUNNING_WITHIN_SECONDS:
-            state = 'running'
-        else:
-            state = 'stopped'
+        running = time.time() - self.modified < RUNNING_WITHIN_SECONDS
+        state = 'finished' if self._is_finished() else 'running' if running else 'stopped'
         return state if self.starts == 1 else f'{state}, resumed {self.starts - 1}×'
 
     def epochs(self, iterations):
@@ -82,9 +79,8 @@ class Run:
 
     def images(self, iterations):
         """Images seen by all devices; None where the batch size is not known."""
-        if self.images_per_device is None:
-            return None
-        return iterations * float(self.images_per_device * self.devices)
+        per_device = lookup(self.config, 'train_dataloader', 'batch_size')
+        return None if per_device is None else iterations * float(per_device * self.devices)
 
     def hours(self, iterations):
         """Hours of training, from the logged seconds per iteration; None without them."""
@@ -94,6 +90,11 @@ class Run:
         at, seconds = np.array(timed, dtype=float).T
         total = np.cumsum(seconds * np.diff(at, prepend=0))
         return np.interp(iterations, np.r_[0, at], np.r_[0, total]) / 3600
+
+    @property
+    def unit(self) -> str:
+        """What the cost is counted in, beside hours."""
+        return 'GPU' if self.on_gpu else 'core'
 
     @cached_property
     def units(self) -> int:
@@ -107,7 +108,7 @@ class Run:
         return None if hours is None else hours * self.units
 
     def _is_finished(self) -> bool:
-        length = self.max_iterations
+        length = lookup(self.config, 'train_cfg', 'max_iters')
         if self.max_epochs and self.iterations_per_epoch:
             length = self.max_epochs * self.iterations_per_epoch
         if not (length and self.training):

@@ -37,9 +37,19 @@ GAUGES = (
 )  # fmt: skip
 
 
+def pretraining_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
+    """What runs cost, how accurate they became, how training went, clustering and collapse."""
+    return [
+        summary_section(runs),
+        *accuracy_sections(runs, target),
+        Section('Training', pictures=_pictures(runs, TRAINING)),
+        Section('Clustering and collapse', pictures=_pictures(runs, GAUGES, from_zero=True)),
+    ]
+
+
 def summary_section(runs: Sequence[Run]) -> Section:
     """Table of all runs, and what went wrong in them."""
-    keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
+    keys = _measured(runs)
     header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
     header += [f'{ACCURACIES[key]}: untrained → last (best, at epoch)' for key in keys]
     rows = [
@@ -61,11 +71,13 @@ def summary_section(runs: Sequence[Run]) -> Section:
 
 def accuracy_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
     """For each kind of accuracy: curves against what it cost, and what a target took."""
-    keys = [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
-    if not keys:
-        text = 'No accuracy was logged: probes need labels. The other sections do not.'
-        return [Section('Learning efficiency', text)]
-    return [_accuracy_section(runs, key, target) for key in keys]
+    text = 'No accuracy was logged: probes need labels. The other sections do not.'
+    found = [_accuracy_section(runs, key, target) for key in _measured(runs)]
+    return found or [Section('Learning efficiency', text)]
+
+
+def _measured(runs: Sequence[Run]) -> list[str]:
+    return [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
 
 
 def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Section:
@@ -129,16 +141,6 @@ def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
     return figure
 
 
-def training_section(runs: Sequence[Run]) -> Section:
-    """Loss, learning rate, momentum of the target network, speed."""
-    return Section('Training', pictures=_pictures(runs, TRAINING))
-
-
-def gauges_section(runs: Sequence[Run]) -> Section:
-    """Clustering and collapse gauges."""
-    return Section('Clustering and collapse', pictures=_pictures(runs, GAUGES, from_zero=True))
-
-
 def _pictures(
     runs: Sequence[Run], wanted: Sequence[tuple[str, str, str]], from_zero: bool = False
 ) -> list[Picture]:
@@ -153,12 +155,11 @@ def _pictures(
 def _spent(run: Run, iteration: float, of: int | None = None) -> list[str]:
     """Epochs, images, time and cost up to an iteration, for people."""
     epochs, images = run.epochs(iteration), run.images(iteration)
-    unit = 'GPU' if run.on_gpu else 'core'
     return [
         ('–' if epochs is None else f'{epochs:.4g}') + (f' of {of}' if of else ''),
         '–' if images is None else f'{images:,.0f}',
         duration(run.hours(iteration)),
-        duration(run.cost(iteration), unit),
+        duration(run.cost(iteration), run.unit),
     ]
 
 
