@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset
 
 from tests.helpers.images import encode, natural
-from ttl_mm.datasets.decode import BadImageError, decode_image, open_image
+from ttl_mm.datasets.decode import BadImageError, decode_image, exif_orientation, open_image
 from ttl_mm.errors import UserError
 
 IMAGE = natural()
@@ -56,9 +56,23 @@ def test_exif_orientation_is_applied(kind):
         exif[0x0112] = orientation
         data = encode(IMAGE, kind, exif=exif)
         file = open_image(data)
-        decoded = file.decode()
+        decoded = file.decode(1)
         np.testing.assert_array_equal(decoded, pillow_bgr(data))
         assert (file.height, file.width) == decoded.shape[:2]
+
+
+def test_a_missing_or_broken_orientation_is_upright():
+    entry = struct.pack('<HIHHHIHH', 42, 8, 1, 0x0112, 3, 1, 6, 0)
+    assert exif_orientation(b'Exif\0\0II' + entry) == 6
+    wrong = entry.replace(b'\6\0', b'\x09\0')
+    for block in (b'', b'XX', b'Exif\0\0II' + wrong, (b'Exif\0\0II' + entry)[:21]):
+        assert exif_orientation(block) == 1
+
+
+def test_stray_and_fill_bytes_between_segments_are_skipped():
+    data = encode(IMAGE)
+    strayed = data[:20] + b'\0\0\xff\0\xff\xff' + data[20:]  # after JFIF's segment
+    np.testing.assert_array_equal(decode_image(strayed), decode_image(data))
 
 
 def test_16_bit_keeps_the_high_byte():
@@ -91,9 +105,9 @@ def bad_files() -> dict[str, tuple[bytes, str]]:
         'jpeg cut in half': (jpeg[: len(jpeg) // 2], 'truncated JPEG: no end marker'),
         'jpeg cut by one byte': (jpeg[:-1], 'truncated JPEG: no end marker'),
         'jpeg zero-padded': (jpeg[:-200] + bytes(200), 'truncated JPEG: no end marker'),
-        'jpeg cut in its header': (jpeg[:50], 'truncated JPEG: no scan'),
-        'jpeg marker only': (jpeg[:2], 'truncated JPEG: no scan'),
-        'jpeg of size 0': (no_size, 'JPEG of size 0 x 0'),
+        'jpeg cut in its header': (jpeg[:50], 'truncated or broken JPEG'),
+        'jpeg marker only': (jpeg[:2], 'truncated or broken JPEG'),
+        'jpeg of size 0': (no_size, 'truncated or broken JPEG'),
         'jpeg without tables': (jpeg[:2] + jpeg[sof:], 'broken or unsupported JPEG'),
         'png cut in half': (png_file[: len(png_file) // 2], 'cannot be decoded'),
         'png signature only': (png_file[:8], 'not a known image'),

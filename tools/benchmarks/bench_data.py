@@ -31,8 +31,7 @@ from PIL import Image, ImageFilter
 from torch.utils.data import DataLoader
 from torchvision.transforms import v2
 
-from ttl_mm.datasets import EpochSampler, ImageFolder, RandomViews, color, views
-from ttl_mm.datasets.decode import JpegFile
+from ttl_mm.datasets import EpochSampler, ImageFolder, RandomViews, color, decode, views
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_loader import train_loader
 
@@ -130,7 +129,7 @@ def step_times(name: str, pipeline: Compose):
                     watch(type(inner).__name__, step, 'forward')
         else:
             watch('decode', views, 'open_image')
-            watch('decode', JpegFile, 'decode')
+            watch('decode', decode, '_decode_jpeg')
             watch('draw', views, 'draw_view')
             watch('crop + resize', views, 'resized_crop')
             watch('gray', color, 'to_gray')

@@ -72,7 +72,7 @@ def difference(ours: np.ndarray, theirs: Image.Image) -> np.ndarray:
 def differences(path: str, view: View, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The differences of each operation on one image."""
     file = open_image(path)
-    image = file.decode()
+    image = file.decode(1)
     params = draw_view(view, file.height, file.width, rng)
     crop = resized_crop(image, params.box, params.size)
     base = pillow(crop)
@@ -91,7 +91,7 @@ def differences(path: str, view: View, rng: np.random.Generator) -> dict[str, np
         # the largest view that this crop may be reduced for
         side = min(params.box[2:]) // (REDUCING_GAP * divisor)
         if side >= 16:
-            small = snap(params.box, divisor, file.decode(divisor).shape)
+            small = snap(params.box, divisor)
             ours = resized_crop(file.decode(divisor), small, (side, side))
             same = [divisor * edge for edge in small]
             theirs = pillow_crop(image, same, (side, side))

@@ -10,7 +10,7 @@ The way of an index to a batch in training (a :class:`SampleIndex` carries seed 
    dataset on; the draws still follow the position in the outermost one.
 4. The pipeline begins with ``train_samples.ProvideRng``, which adds ``results['rng']``, made by
    ``SampleIndex.rng``. ``views.RandomViews`` draws from it (``view_params``), decodes the file
-   (``decode``, ``jpeg``) and renders the views (``color``).
+   (``decode``) and renders the views (``color``).
 5. ``train_samples.Collate`` joins the samples to a ``Batch`` and adds the list of skipped images.
 
 ``view_sheet`` takes steps 3 and 4, so ``ttl views`` shows what training sees. ``folder_scan`` and

@@ -9,10 +9,6 @@ from ttl_mm.errors import UserError
 SHOWN = 3  # places per kind of problem
 
 
-def _problems() -> dict[str, list[str]]:
-    return defaultdict(list)
-
-
 @dataclass
 class DataReport:
     """What was found in a dataset. Errors and notes map the kind of a problem to its places.
@@ -21,8 +17,8 @@ class DataReport:
     """
 
     counts: dict[str, str] = field(default_factory=dict)  # part of the dataset -> its size in words
-    errors: dict[str, list[str]] = field(default_factory=_problems)
-    notes: dict[str, list[str]] = field(default_factory=_problems)
+    errors: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def usable(self) -> bool:

@@ -9,13 +9,15 @@ more pixels than allowed, before memory is spent on it.
 import io
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import cv2
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL.JpegImagePlugin import JpegImageFile
 
-from ttl_mm.datasets.jpeg import JpegHeader, read_jpeg_header
 from ttl_mm.errors import UserError
 
 MAX_PIXELS = 2**26  # 8192 x 8192
@@ -52,13 +54,28 @@ def decode_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS
         >>> decode_image('photo.jpg').shape
         (427, 640, 3)
     """
-    return open_image(source, max_pixels).decode()
+    return open_image(source, max_pixels).decode(1)
 
 
-def open_image(
-    source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS
-) -> 'JpegFile | DecodedFile':
-    """Read a file; its upright ``height`` and ``width`` are known before a JPEG is decoded."""
+class ImageFile(NamedTuple):
+    """A file that was read: its upright size, and how to decode it at 1 / n of this size.
+
+    Only JPEG can be decoded at reduced size; pixel i then covers pixels n * i to n * i + n - 1.
+    """
+
+    height: int
+    width: int
+    decode: Callable[[int], np.ndarray]  # takes n, one of the divisors
+    divisors: tuple[int, ...] = (1,)
+
+    @classmethod
+    def of(cls, image: np.ndarray) -> 'ImageFile':
+        """An image that is decoded already."""
+        return cls(*image.shape[:2], lambda divisor: image)
+
+
+def open_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) -> ImageFile:
+    """Read a file; the size of a JPEG is known before it is decoded."""
     if isinstance(source, bytes):
         path, data = '<bytes>', source
     else:
@@ -68,60 +85,7 @@ def open_image(
         raise BadImageError(path, 'empty file')
     if data.startswith(b'\xff\xd8'):
         return _open_jpeg(path, data, max_pixels)
-    return DecodedFile(_decode_with_pillow(path, data, max_pixels))
-
-
-@dataclass
-class JpegFile:
-    """A complete JPEG, which :meth:`decode` decodes with OpenCV."""
-
-    path: str
-    data: bytes
-    header: JpegHeader
-    divisors = (1, 2, 4, 8)  # pixel i of a reduced image covers pixels [n * i, n * i + n)
-
-    @property
-    def height(self) -> int:
-        return self.header.width if self.header.orientation > 4 else self.header.height
-
-    @property
-    def width(self) -> int:
-        return self.header.height if self.header.orientation > 4 else self.header.width
-
-    def decode(self, divisor: int = 1) -> np.ndarray:
-        flags = _IMREAD[divisor] | cv2.IMREAD_IGNORE_ORIENTATION
-        image = cv2.imdecode(np.frombuffer(self.data, np.uint8), flags)
-        stored = (-(-self.header.height // divisor), -(-self.header.width // divisor))
-        if image is None or image.shape[:2] != stored:
-            raise BadImageError(self.path, 'broken or unsupported JPEG')
-        return _upright(image, self.header.orientation)
-
-
-@dataclass
-class DecodedFile:
-    """An image of any other format, decoded at once: only JPEG can be decoded at reduced size."""
-
-    image: np.ndarray
-    divisors = (1,)
-
-    @property
-    def height(self) -> int:
-        return self.image.shape[0]
-
-    @property
-    def width(self) -> int:
-        return self.image.shape[1]
-
-    def decode(self, divisor: int = 1) -> np.ndarray:
-        return self.image
-
-
-_IMREAD = {
-    1: cv2.IMREAD_COLOR,
-    2: cv2.IMREAD_REDUCED_COLOR_2,
-    4: cv2.IMREAD_REDUCED_COLOR_4,
-    8: cv2.IMREAD_REDUCED_COLOR_8,
-}
+    return ImageFile.of(_decode_with_pillow(path, data, max_pixels))
 
 
 def _read(path: str, max_pixels: int) -> bytes:
@@ -135,13 +99,53 @@ def _read(path: str, max_pixels: int) -> bytes:
         raise BadImageError(path, f'cannot be read: {error.strerror}') from error
 
 
-def _open_jpeg(path: str, data: bytes, max_pixels: int) -> JpegFile:
+def _open_jpeg(path: str, data: bytes, max_pixels: int) -> ImageFile:
+    stream = io.BytesIO(data)
     try:
-        header = read_jpeg_header(data)
-    except ValueError as error:
-        raise BadImageError(path, str(error)) from error
+        header = JpegImageFile(stream)  # reads up to the first scan
+    except Exception as error:  # SyntaxError, struct.error and others
+        raise BadImageError(path, f'truncated or broken JPEG header ({error})') from error
     _check_size(path, header.height, header.width, max_pixels)
-    return JpegFile(path, data, header)
+    # Inside a scan FF is always followed by 00, so FF D9 can only be the end. Without it the file
+    # is truncated, and OpenCV would silently fill the rest with gray.
+    if data.rfind(b'\xff\xd9', stream.tell()) < 0:
+        raise BadImageError(path, f'truncated JPEG: no end marker in {len(data)} bytes')
+    orientation = exif_orientation(header.info.get('exif', b''))
+    decode = partial(_decode_jpeg, path, data, header.size, orientation)
+    width, height = reversed(header.size) if orientation > 4 else header.size
+    return ImageFile(height, width, decode, tuple(_IMREAD))
+
+
+def exif_orientation(block: bytes) -> int:
+    """The orientation, 1 to 8, in an EXIF block; 1 (upright) if it is missing or broken."""
+    exif = Image.Exif()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # Pillow warns of broken blocks
+            exif.load(block)
+            orientation = exif.get(ExifTags.Base.Orientation)
+    except Exception:  # struct.error, SyntaxError and others
+        return 1
+    return orientation if orientation in range(1, 9) else 1
+
+
+_IMREAD = {
+    1: cv2.IMREAD_COLOR,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+}
+
+
+def _decode_jpeg(
+    path: str, data: bytes, size: tuple[int, int], orientation: int, divisor: int
+) -> np.ndarray:
+    flags = _IMREAD[divisor] | cv2.IMREAD_IGNORE_ORIENTATION
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    width, height = (-(-side // divisor) for side in size)
+    if image is None or image.shape[:2] != (height, width):
+        raise BadImageError(path, 'broken or unsupported JPEG')
+    return _upright(image, orientation)
 
 
 def _decode_with_pillow(path: str, data: bytes, max_pixels: int) -> np.ndarray:
@@ -162,11 +166,8 @@ def _decode_with_pillow(path: str, data: bytes, max_pixels: int) -> np.ndarray:
 
 def _check_size(path: str, height: int, width: int, max_pixels: int) -> None:
     if height * width > max_pixels:
-        raise BadImageError(
-            path,
-            f'{width} x {height} pixels are more than max_pixels={max_pixels}; '
-            'shrink the image or raise the limit',
-        )
+        found = f'{width} x {height} pixels are more than {max_pixels=}'
+        raise BadImageError(path, f'{found}; shrink the image or raise the limit')
 
 
 def _upright(image: np.ndarray, orientation: int) -> np.ndarray:

@@ -51,17 +51,16 @@ def _cache_folder() -> Path:
 
 
 def _scan(root: Path, names: Path, extensions: frozenset[str]) -> None:
+    """Write the list, then its stamp: a list without a stamp is not complete."""
     folders: dict[str, int] = {}
-    found = list_images(root, extensions, folders)
-    first = next(found, None)
-    if first is None:
+    stamp = names.with_suffix('.json')
+    stamp.unlink(missing_ok=True)
+    write_name_list(names, _reported(list_images(root, extensions, folders), root))
+    if not names.stat().st_size:
         raise UserError(
             f'no images below {root} ({len(folders)} folders): expected files with one of the '
             f'endings {" ".join(sorted(extensions))}.'
         )
-    stamp = names.with_suffix('.json')
-    stamp.unlink(missing_ok=True)
-    write_name_list(names, _reported(first, found, root))
     partial = stamp.with_name(f'{stamp.name}.{os.getpid()}.partial')
     partial.write_text(json.dumps({'size': names.stat().st_size, 'folders': folders}))
     os.replace(partial, stamp)
@@ -91,25 +90,23 @@ def list_images(root: Path, extensions: frozenset[str], folders: dict[str, int])
         folders[folder] = status.st_mtime_ns
         inner = []
         with os.scandir(root / folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                name = f'{folder}/{entry.name}' if folder else entry.name
-                if entry.name.startswith('.'):
-                    continue
-                if entry.is_dir():
-                    inner.append(name)
-                elif os.path.splitext(entry.name)[1].lower() in extensions:
-                    yield name
+            shown = [entry for entry in entries if not entry.name.startswith('.')]
+        for entry in sorted(shown, key=lambda entry: entry.name):
+            name = os.path.join(folder, entry.name)
+            if entry.is_dir():
+                inner.append(name)
+            elif os.path.splitext(name)[1].lower() in extensions:
+                yield name
         pending += reversed(inner)
 
 
-def _reported(first: str, rest: Iterator[str], root: Path) -> Iterator[str]:
+def _reported(names: Iterator[str], root: Path) -> Iterator[str]:
     """Yield all names, and log their number every few seconds and at the end."""
-    count, reported = 1, time.monotonic()
-    yield first
-    for name in rest:
-        count += 1
+    count, reported = 0, time.monotonic()
+    for count, name in enumerate(names, 1):
         if count % 1000 == 0 and time.monotonic() - reported > REPORT_SECONDS:
             reported = time.monotonic()
             print_log(f'{root}: {count:,} images found so far', 'current')
         yield name
-    print_log(f'{root}: {count:,} images found; the list is now cached', 'current')
+    if count:
+        print_log(f'{root}: {count:,} images found; the list is now cached', 'current')

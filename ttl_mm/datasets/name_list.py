@@ -16,6 +16,7 @@ from ttl_mm.errors import UserError
 
 BLOCK = 64  # lines between two remembered positions
 CHUNK = 1 << 24  # bytes read at once
+EXPECTED = 'one file name per line is expected'
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 
 
@@ -112,16 +113,14 @@ def _index_lines(fd: int, path: Path) -> tuple[int, np.ndarray, int]:
     end = _text_end(fd)
     position = len(BYTE_ORDER_MARK) if os.pread(fd, 3, 0) == BYTE_ORDER_MARK else 0
     if end <= position:
-        raise UserError(f'{path} holds no names: one file name per line is expected.')
+        raise UserError(f'{path} holds no names: {EXPECTED}.')
     blocks, lines = [], 0
     while position < end:
         text = os.pread(fd, min(CHUNK, end - position), position)
         if position + len(text) < end:  # up to the last complete line
             text = text[: text.rfind(b'\n') + 1]
             if not text:
-                raise UserError(
-                    f'{path} has no line end in {CHUNK} bytes: one file name per line is expected.'
-                )
+                raise UserError(f'{path} has no line end in {CHUNK} bytes: {EXPECTED}.')
         starts = _line_starts(text, path, lines)
         blocks.append(starts[-lines % BLOCK :: BLOCK] + position)
         lines += len(starts)
@@ -139,15 +138,11 @@ def _text_end(fd: int) -> int:
 def _line_starts(text: bytes, path: Path, lines_before: int) -> np.ndarray:
     """Offsets at which the lines of ``text`` begin; none may be empty or binary."""
     characters = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(characters == ord('\n'))
-    starts = np.concatenate(([0], ends + 1))
-    if text.endswith(b'\n'):
-        starts = starts[:-1]
-    first = characters[starts]
-    empty = (first == ord('\n')) | (first == ord('\r'))
+    starts = np.concatenate(([0], np.flatnonzero(characters[:-1] == ord('\n')) + 1))
+    empty = np.isin(characters[starts], [ord('\n'), ord('\r')])
     if empty.any():
         line = lines_before + int(empty.argmax()) + 1
         raise UserError(f'line {line} of {path} is empty: remove it.')
     if b'\0' in text:
-        raise UserError(f'{path} is a binary file: one file name per line is expected.')
+        raise UserError(f'{path} is a binary file: {EXPECTED}.')
     return starts

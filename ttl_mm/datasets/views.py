@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from mmcv.transforms import BaseTransform
 
 from ttl_mm.datasets import color
-from ttl_mm.datasets.decode import MAX_PIXELS, DecodedFile, JpegFile, open_image
+from ttl_mm.datasets.decode import MAX_PIXELS, ImageFile, open_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
 from ttl_mm.errors import UserError
@@ -43,11 +43,8 @@ class RandomViews(BaseTransform):
     """
 
     def __init__(
-        self,
-        views: Sequence[dict] = PAPER_VIEWS,
-        max_pixels: int = MAX_PIXELS,
-        rgb: bool = False,
-    ):
+        self, views: Sequence[dict] = PAPER_VIEWS, max_pixels: int = MAX_PIXELS, rgb: bool = False
+    ) -> None:
         if not views:
             raise UserError('RandomViews needs at least one view, found views=[]')
         kinds = [View(**view) for view in views]
@@ -57,7 +54,7 @@ class RandomViews(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         if 'img' in results:
-            file: JpegFile | DecodedFile = DecodedFile(as_bgr(results['img'], self.rgb))
+            file = ImageFile.of(as_bgr(results['img'], self.rgb))
         else:
             file = open_image(results['img_path'], self.max_pixels)
         height, width, rng = file.height, file.width, generator_of(results)
@@ -69,22 +66,17 @@ class RandomViews(BaseTransform):
         results['ori_shape'] = (height, width)
         return results
 
-    def __repr__(self) -> str:
-        return (
-            f'{type(self).__name__}(views={self.views}, max_pixels={self.max_pixels}, '
-            f'rgb={self.rgb})'
-        )
-
 
 def generator_of(results: dict) -> np.random.Generator:
     """The generator of this sample in this epoch."""
-    if 'rng' not in results and isinstance(results.get('sample_idx'), SampleIndex):
-        results['rng'] = results['sample_idx'].rng()
+    index = results.get('sample_idx')
+    if 'rng' not in results and isinstance(index, SampleIndex):
+        results['rng'] = index.rng()
     if 'rng' in results:
         return results['rng']
     raise UserError(
-        f'RandomViews found no rng in the sample, and sample_idx={results.get("sample_idx")!r} '
-        'knows neither seed nor epoch: train with runner_type="ttl_mm.Runner", or set '
+        f'RandomViews found no rng in the sample, and sample_idx={index!r} knows neither seed nor '
+        'epoch: train with runner_type="ttl_mm.Runner", or set '
         'sampler=dict(type="ttl_mm.EpochSampler"); see "Your own dataset" in docs/data.md'
     )
 
@@ -117,7 +109,7 @@ def render(image: np.ndarray, params: ViewParams, divisor: int = 1) -> np.ndarra
     Returns:
         (H, W, 3), or (H, W) if the view is grayscale.
     """
-    view = resized_crop(image, snap(params.box, divisor, image.shape), params.size)
+    view = resized_crop(image, snap(params.box, divisor), params.size)
     if params.flip:
         view = cv2.flip(view, 1)
     for name, factor in params.jitter:
@@ -131,18 +123,15 @@ def render(image: np.ndarray, params: ViewParams, divisor: int = 1) -> np.ndarra
     return view
 
 
-def snap(
-    box: tuple[int, int, int, int], divisor: int, shape: tuple[int, ...]
-) -> tuple[int, int, int, int]:
-    """The box in whole pixels of the reduced image.
+def snap(box: tuple[int, int, int, int], divisor: int) -> tuple[int, int, int, int]:
+    """The box in whole pixels of the image that was decoded at 1 / ``divisor``.
 
-    Its edges move by half such a pixel at most, which is a quarter of a pixel of the view.
+    Its edges move by half such a pixel at most, which is a quarter of a pixel of the view. The
+    reduced image has the rounded-up size, so the box stays inside.
     """
-    if divisor == 1:
-        return box
     top, left, h, w = box
-    bottom, right = min(round((top + h) / divisor), shape[0]), round((left + w) / divisor)
-    top, left, right = round(top / divisor), round(left / divisor), min(right, shape[1])
+    edges = top, left, top + h, left + w
+    top, left, bottom, right = (round(edge / divisor) for edge in edges)
     return top, left, bottom - top, right - left
 
 
