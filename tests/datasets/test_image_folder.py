@@ -24,7 +24,6 @@ def test_sub_folders_are_classes(nested_images):
     folder = ImageFolder(str(nested_images), with_label=True)
     assert folder.metainfo['classes'] == ('a', 'b')
     assert folder.get_gt_labels().tolist() == [0, 0, 0, 1]
-    assert folder.get_cat_ids(3) == [1]
 
 
 def test_an_image_outside_of_classes_is_named(nested_images):

@@ -46,21 +46,19 @@ def gaussian_blur(image: np.ndarray, sigma: float) -> np.ndarray:
     return cv2.sepFilter2D(image, -1, kernel, kernel, borderType=cv2.BORDER_REPLICATE)
 
 
-def box_blur_kernel(sigma: float, passes: int = 3) -> np.ndarray:
-    """One filter in place of ``passes`` equal box filters, with the variance of a Gaussian.
+def box_blur_kernel(sigma: float) -> np.ndarray:
+    """One filter in place of three equal box filters, with the variance of a Gaussian.
 
     A box of ``2 l + 1`` ones with weights ``a < 1`` added at both ends has the variance
-    ``(l (l + 1) (2 l + 1) / 3 + 2 a (l + 1)^2) / (2 l + 1 + 2 a)``; variances add up over the
-    passes, and ``end`` below is the solution for ``a``.
+    ``(l (l + 1) (2 l + 1) / 3 + 2 a (l + 1)^2) / (2 l + 1 + 2 a)``; the variances of the three
+    add up, and ``end`` below is the solution for ``a``.
     """
-    variance = sigma**2 / passes
+    variance = sigma**2 / 3
     whole = math.floor((math.sqrt(12 * variance + 1) - 1) / 2)  # l
     ones = 2 * whole + 1
     end = ones * (whole * (whole + 1) / 3 - variance) / (2 * (variance - (whole + 1) ** 2))
     box = np.concatenate([[end], np.ones(ones), [end]]) / (ones + 2 * end)
-    kernel: np.ndarray = box
-    for _ in range(passes - 1):
-        kernel = np.convolve(kernel, box)
+    kernel = np.convolve(np.convolve(box, box), box)
     while kernel[0] < 1 / 512:  # changes no pixel by more than half a level
         kernel = kernel[1:-1]
     kernel = kernel + kernel[::-1]  # OpenCV is fast only if the symmetry is exact

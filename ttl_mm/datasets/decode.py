@@ -11,14 +11,16 @@ import os
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
+from mmcv.transforms import BaseTransform
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ttl_mm.errors import UserError
+from ttl_mm.registry import TRANSFORMS
 
 MAX_PIXELS = 2**26  # 8192 x 8192
 # What Pillow may read. Formats such as EPS would start other programs.
@@ -57,6 +59,25 @@ def decode_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS
     return open_image(source, max_pixels).decode(1)
 
 
+@TRANSFORMS.register_module()
+class LoadImage(BaseTransform):
+    """Decode ``img_path`` to ``img``; an ``img`` from a dataset in memory stays as it is.
+
+    Args:
+        max_pixels: Larger images are refused.
+    """
+
+    def __init__(self, max_pixels: int = MAX_PIXELS) -> None:
+        self.max_pixels = max_pixels
+
+    def transform(self, results: dict) -> dict:
+        """Add ``img``, ``img_shape`` and ``ori_shape``."""
+        if 'img' not in results:
+            results['img'] = decode_image(results['img_path'], self.max_pixels)
+        results['img_shape'] = results['ori_shape'] = results['img'].shape[:2]
+        return results
+
+
 class ImageFile(NamedTuple):
     """A file that was read: its upright size, and how to decode it at 1 / n of this size.
 
@@ -71,7 +92,7 @@ class ImageFile(NamedTuple):
     @classmethod
     def of(cls, image: np.ndarray) -> 'ImageFile':
         """An image that is decoded already."""
-        return cls(*image.shape[:2], lambda divisor: image)
+        return cls(image.shape[0], image.shape[1], lambda divisor: image)
 
 
 def open_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) -> ImageFile:
@@ -120,10 +141,8 @@ def exif_orientation(block: bytes) -> int:
     """The orientation, 1 to 8, in an EXIF block; 1 (upright) if it is missing or broken."""
     exif = Image.Exif()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # Pillow warns of broken blocks
-            exif.load(block)
-            orientation = exif.get(ExifTags.Base.Orientation)
+        exif.load(block)
+        orientation: Any = exif.get(ExifTags.Base.Orientation)
     except Exception:  # struct.error, SyntaxError and others
         return 1
     return orientation if orientation in range(1, 9) else 1

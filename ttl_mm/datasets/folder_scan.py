@@ -14,14 +14,27 @@ from mmengine.logging import print_log
 from ttl_mm.datasets.name_list import NameList, write_name_list
 from ttl_mm.errors import UserError
 
-EXTENSIONS = frozenset(
-    ['.jpg', '.jpeg', '.png', '.webp', '.gif', '.bmp', '.tif', '.tiff', '.jp2', '.avif']
-    + ['.ppm', '.pgm', '.pbm']
+EXTENSIONS = tuple(
+    [
+        '.jpg',
+        '.jpeg',
+        '.png',
+        '.webp',
+        '.gif',
+        '.bmp',
+        '.tif',
+        '.tiff',
+        '.jp2',
+        '.avif',
+        '.ppm',
+        '.pgm',
+        '.pbm',
+    ]
 )
 REPORT_SECONDS = 5
 
 
-def scan_folder(root: str | os.PathLike, extensions: frozenset[str] = EXTENSIONS) -> NameList:
+def scan_folder(root: str | os.PathLike) -> NameList:
     """The images below ``root``, as sorted paths relative to it.
 
     Hidden files and folders are left out, links are followed. One process per node scans, the
@@ -31,10 +44,10 @@ def scan_folder(root: str | os.PathLike, extensions: frozenset[str] = EXTENSIONS
     root = Path(root).resolve()
     if not root.is_dir():
         raise UserError(f'{root} is not a folder: check data_root.')
-    key = hashlib.sha256('\n'.join([str(root), *sorted(extensions)]).encode()).hexdigest()[:24]
+    key = hashlib.sha256('\n'.join([str(root), *EXTENSIONS]).encode()).hexdigest()[:24]
     names = _cache_folder() / f'{key}.txt'
     if int(os.environ.get('LOCAL_RANK', 0)) == 0 and not _is_current(root, names):
-        _scan(root, names, extensions)
+        _scan(root, names)
     barrier()
     return NameList(names)
 
@@ -50,16 +63,16 @@ def _cache_folder() -> Path:
     return folder
 
 
-def _scan(root: Path, names: Path, extensions: frozenset[str]) -> None:
+def _scan(root: Path, names: Path) -> None:
     """Write the list, then its stamp: a list without a stamp is not complete."""
     folders: dict[str, int] = {}
     stamp = names.with_suffix('.json')
     stamp.unlink(missing_ok=True)
-    write_name_list(names, _reported(list_images(root, extensions, folders), root))
+    write_name_list(names, _reported(list_images(root, folders), root))
     if not names.stat().st_size:
         raise UserError(
             f'no images below {root} ({len(folders)} folders): expected files with one of the '
-            f'endings {" ".join(sorted(extensions))}.'
+            f'endings {" ".join(EXTENSIONS)}.'
         )
     partial = stamp.with_name(f'{stamp.name}.{os.getpid()}.partial')
     partial.write_text(json.dumps({'size': names.stat().st_size, 'folders': folders}))
@@ -78,7 +91,7 @@ def _is_current(root: Path, names: Path) -> bool:
         return False
 
 
-def list_images(root: Path, extensions: frozenset[str], folders: dict[str, int]) -> Iterator[str]:
+def list_images(root: Path, folders: dict[str, int]) -> Iterator[str]:
     """Yield the images below ``root`` in order; ``folders`` collects folders and their times."""
     pending, seen = [''], set()
     while pending:
@@ -95,7 +108,7 @@ def list_images(root: Path, extensions: frozenset[str], folders: dict[str, int])
             name = os.path.join(folder, entry.name)
             if entry.is_dir():
                 inner.append(name)
-            elif os.path.splitext(name)[1].lower() in extensions:
+            elif name.lower().endswith(EXTENSIONS):
                 yield name
         pending += reversed(inner)
 

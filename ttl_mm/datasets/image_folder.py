@@ -8,7 +8,7 @@ from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
 from ttl_mm.datasets.decode import BadImageError, decode_image
-from ttl_mm.datasets.folder_scan import EXTENSIONS, scan_folder
+from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
 from ttl_mm.registry import DATASETS
@@ -28,7 +28,6 @@ class ImageFolder(Dataset):
         pipeline: Transforms.
         list_file: A text file with one path per line, relative to ``data_root``, instead of a scan.
         with_label: Whether the first-level sub-folders are classes, numbered in sorted order.
-        extensions: Endings of file names that are images, in lower case.
     """
 
     def __init__(
@@ -37,13 +36,10 @@ class ImageFolder(Dataset):
         pipeline: Sequence = (),
         list_file: str | None = None,
         with_label: bool = False,
-        extensions: Sequence[str] = tuple(EXTENSIONS),
     ) -> None:
         self.data_root = data_root
         self.pipeline = Compose(pipeline)
-        self.names = NameList(list_file) if list_file else scan_folder(
-            data_root, frozenset(extensions)
-        )  # fmt: skip
+        self.names = NameList(list_file) if list_file else scan_folder(data_root)
         self.metainfo: dict = {}
         self.labels: np.ndarray | None = None
         if with_label:
@@ -54,10 +50,8 @@ class ImageFolder(Dataset):
 
     def get_data_info(self, index: int) -> dict:
         """What is known about an image before its file is opened."""
-        info = {
-            'img_path': os.path.join(self.data_root, self.names[index]),
-            'sample_idx': index,
-        }
+        path = os.path.join(self.data_root, self.names[index])
+        info = {'img_path': path, 'sample_idx': index}
         if self.labels is not None:
             info['gt_label'] = int(self.labels[index])
         return info
@@ -67,9 +61,6 @@ class ImageFolder(Dataset):
         if self.labels is None:
             raise UserError('this ImageFolder was built without labels: set with_label=True.')
         return self.labels
-
-    def get_cat_ids(self, index: int) -> list[int]:
-        return [int(self.get_gt_labels()[index])]
 
     def __getitem__(self, index: int) -> dict:
         info = self.get_data_info(index)

@@ -11,12 +11,7 @@ from ttl_mm.registry import DATASETS
 
 
 class Part(Dataset):
-    """Some samples of a labeled dataset.
-
-    Args:
-        dataset: The whole dataset.
-        indices: Of the samples to keep.
-    """
+    """The samples of a labeled dataset that have the given indices."""
 
     def __init__(self, dataset: Any, indices: np.ndarray) -> None:
         self.dataset = dataset

@@ -64,10 +64,8 @@ def _size(tile: Tile) -> tuple[int, int]:
     return width + 2 * FRAME, height + 2 * FRAME
 
 
-def fit(image: np.ndarray, height: int, max_width: int | None = None) -> np.ndarray:
+def fit(image: np.ndarray, height: int, max_width: float = math.inf) -> np.ndarray:
     """Resize to a height, or to less if the width would exceed its limit."""
-    scale = height / image.shape[0]
-    if max_width is not None:
-        scale = min(scale, max_width / image.shape[1])
+    scale = min(height / image.shape[0], max_width / image.shape[1])
     size = [max(1, round(scale * side)) for side in (image.shape[1], image.shape[0])]
     return cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)

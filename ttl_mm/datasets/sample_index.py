@@ -25,9 +25,7 @@ class SampleIndex(int):
     seed: int
     outer: int
 
-    def __new__(
-        cls, index: int, epoch: int = 0, seed: int = 0, outer: int | None = None
-    ) -> 'SampleIndex':
+    def __new__(cls, index: int, epoch: int = 0, seed: int = 0, outer: int | None = None):
         self = super().__new__(cls, index)
         self.epoch = epoch
         self.seed = seed

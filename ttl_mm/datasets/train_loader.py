@@ -48,12 +48,10 @@ class EpochBatches:
             self.sampler.seek(start * self.batch_size)
             start = 0
         for batch in islice(self.batch_sampler, start, None):
-            yield [self._sample_index(index) for index in batch]
-
-    def _sample_index(self, index: int) -> SampleIndex:
-        if isinstance(index, SampleIndex):
-            return index
-        return SampleIndex(index, self.epoch, self.seed)
+            yield [
+                i if isinstance(i, SampleIndex) else SampleIndex(i, self.epoch, self.seed)
+                for i in batch
+            ]
 
 
 def train_loader(loader: DataLoader, seed: int) -> DataLoader:
@@ -64,13 +62,6 @@ def train_loader(loader: DataLoader, seed: int) -> DataLoader:
     :class:`~ttl_mm.datasets.train_samples.Batch`.
     """
     samples = TrainSamples(loader.dataset)
-    workers = {}
-    if loader.num_workers > 0:
-        workers = {
-            'persistent_workers': loader.persistent_workers,
-            'prefetch_factor': loader.prefetch_factor,
-            'multiprocessing_context': loader.multiprocessing_context,
-        }
     return DataLoader(
         samples,
         batch_sampler=EpochBatches(loader.batch_sampler, seed),
@@ -79,8 +70,10 @@ def train_loader(loader: DataLoader, seed: int) -> DataLoader:
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,
         worker_init_fn=partial(_start_worker, loader.worker_init_fn),
+        multiprocessing_context=loader.multiprocessing_context,
         generator=torch.Generator(),  # else it draws a seed per epoch from the global state
-        **workers,
+        prefetch_factor=loader.prefetch_factor,
+        persistent_workers=loader.persistent_workers,
     )
 
 

@@ -105,13 +105,11 @@ def draw_box(
 
 def draw_jitter(view: View, rng: np.random.Generator) -> tuple[tuple[str, float], ...]:
     """Draw factors for the color operations that have a range, and their order."""
-    centers = {'brightness': 1.0, 'contrast': 1.0, 'saturation': 1.0, 'hue': 0.0}
     operations = []
-    for name, center in centers.items():
-        reach = getattr(view, name)
-        if reach > 0:
-            low = center - reach if name == 'hue' else max(0.0, center - reach)
-            operations.append((name, _uniform(rng, low, center + reach)))
+    for name in ('brightness', 'contrast', 'saturation', 'hue'):
+        if reach := getattr(view, name):
+            low, high = (-reach, reach) if name == 'hue' else (max(0.0, 1.0 - reach), 1.0 + reach)
+            operations.append((name, _uniform(rng, low, high)))
     return tuple(operations[i] for i in rng.permutation(len(operations)))
 
 

@@ -9,6 +9,7 @@ from ttl_mm.datasets.decode import decode_image
 from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_samples import TrainSamples
+from ttl_mm.datasets.views import as_bgr
 from ttl_mm.errors import UserError
 
 
@@ -56,9 +57,7 @@ def image_of(dataset: Dataset, index: int, rgb: bool = False) -> np.ndarray:
             'their views: see "Your own dataset" in docs/data.md.'
         )
     info = dataset.get_data_info(index)
-    if 'img' not in info:
-        return decode_image(info['img_path'])
-    return info['img'][..., ::-1].copy() if rgb else info['img']
+    return as_bgr(info['img'], rgb) if 'img' in info else decode_image(info['img_path'])
 
 
 def views_of(samples: TrainSamples, index: SampleIndex, rgb: bool = False) -> list[np.ndarray]:

@@ -5,9 +5,8 @@ import pytest
 from tests.datasets.test_decode import bad_files
 from tests.helpers.images import encode, natural
 from tests.helpers.toy_run import OUR_VIEWS, log_file, run, write_config
-from ttl_mm.datasets.decode import BadImageError
+from ttl_mm.datasets.decode import BadImageError, LoadImage
 from ttl_mm.datasets.image_folder import ImageFolder
-from ttl_mm.datasets.load_image import LoadImage
 from ttl_mm.engine.state.exit_codes import STOPPED
 
 LIMIT = '\ndefault_hooks.update(bad_images=dict(max_share={share}, interval=2))\n'
