@@ -1,4 +1,5 @@
 import os
+import tempfile
 
 import pytest
 
@@ -35,6 +36,13 @@ def test_an_interrupted_scan_leaves_no_cache(nested_images, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             scan_folder(nested_images)
     assert len(scan_folder(nested_images)) == 5
+
+
+def test_a_home_without_room_for_the_cache_is_no_obstacle(nested_images, tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(nested_images / 'top.bmp'))
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    assert len(scan_folder(nested_images)) == 5
+    assert list(tmp_path.glob('ttl_mm-scans-*/*.txt'))
 
 
 def test_no_images_is_an_error_with_the_folder(tmp_path):

@@ -80,8 +80,8 @@ def differences(path: str, view: View, rng: np.random.Generator) -> dict[str, np
     for name, factor in params.jitter:
         ours = color.JITTER[name](crop, factor)
         found[name] = difference(ours, pillow_jitter(base, name, factor))
-    found['greyscale'] = difference(color.to_gray(crop), base.convert('L'))
-    found['solarise'] = difference(
+    found['grayscale'] = difference(color.to_gray(crop), base.convert('L'))
+    found['solarize'] = difference(
         color.solarize(crop, params.threshold), ImageOps.solarize(base, params.threshold)
     )
     blurred = base.filter(ImageFilter.GaussianBlur(params.sigma))

@@ -1,7 +1,7 @@
 """The pixel operations of the views: defined as in Pillow, computed by OpenCV.
 
 Images are uint8 BGR (H, W, 3); blur and solarize take grayscale (H, W) too. Each function returns
-a new array. docs/data.md lists the measured differences from Pillow.
+a new array. docs/benchmarks.md lists the measured differences from Pillow.
 """
 
 import math

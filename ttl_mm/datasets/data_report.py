@@ -22,7 +22,6 @@ class DataReport:
 
     @property
     def usable(self) -> bool:
-        """Whether there is no error."""
         return not self.errors
 
     def __str__(self) -> str:

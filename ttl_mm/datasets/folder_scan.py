@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from mmengine.dist import barrier
@@ -55,9 +56,9 @@ def scan_folder(root: str | os.PathLike) -> NameList:
 def _cache_folder() -> Path:
     base = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
     folder = base / 'ttl_mm' / 'scans'
-    try:
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home: every machine has its own cache
+    if not os.access(folder, os.W_OK):  # a read-only home: every machine has its own cache
         folder = Path(tempfile.gettempdir()) / f'ttl_mm-scans-{os.getuid()}'
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder

@@ -30,13 +30,10 @@ class Tile(NamedTuple):
 
 
 def picture_grid(rows: Sequence[Sequence[Tile]]) -> np.ndarray:
-    """Draw rows of images on white.
+    """Draw rows of images on white: (H, W, 3) uint8.
 
     A column is as wide as its widest image or caption, a row as high as its highest image and, if
     it has any captions, their line. Images, colors and the result share one channel order.
-
-    Returns:
-        (H, W, 3) uint8.
     """
     font = ImageFont.load_default(FONT_SIZE)
     widths = [

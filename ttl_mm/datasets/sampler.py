@@ -32,9 +32,7 @@ class EpochSampler(Sampler[SampleIndex]):
         self.dataset = dataset  # mmdet's AspectRatioBatchSampler asks its sampler for image sizes
         self.size = len(dataset)
         if self.size == 0:
-            raise UserError(
-                f'the dataset {type(dataset).__name__} has no images: check its data_root.'
-            )
+            raise UserError(f'{type(dataset).__name__} has no images: check its data_root.')
         self.rank, self.world_size = get_dist_info()
         self.shuffle = shuffle
         self.seed = sync_random_seed() if seed is None else seed

@@ -15,8 +15,8 @@ from ttl_mm.datasets.view_params import View, ViewParams, draw_view
 from ttl_mm.errors import UserError
 from ttl_mm.registry import TRANSFORMS
 
-# A reduced image must hold at least this many pixels per pixel of a view: at 2 the result is
-# within a level of the one from the whole image (docs/data.md), at 1 it is visibly softer.
+# A reduced image must hold at least this many pixels per pixel of a view: at 2 the result is on
+# average within a level of that from the whole image (docs/benchmarks.md), at 1 visibly softer.
 REDUCING_GAP = 2
 
 PAPER_VIEWS = ({'blur': 1.0, 'solarize': 0.0}, {'blur': 0.1, 'solarize': 0.2})
@@ -104,11 +104,7 @@ def common_divisor(draws: Sequence[ViewParams], divisors: Sequence[int]) -> int:
 
 
 def render(image: np.ndarray, params: ViewParams, divisor: int = 1) -> np.ndarray:
-    """Make one view of an image that was decoded at 1 / ``divisor``.
-
-    Returns:
-        (H, W, 3), or (H, W) if the view is grayscale.
-    """
+    """One view of an image decoded at 1 / ``divisor``: (H, W, 3), or (H, W) if it is grayscale."""
     view = resized_crop(image, snap(params.box, divisor), params.size)
     if params.flip:
         view = cv2.flip(view, 1)
@@ -130,8 +126,7 @@ def snap(box: tuple[int, int, int, int], divisor: int) -> tuple[int, int, int, i
     reduced image has the rounded-up size, so the box stays inside.
     """
     top, left, h, w = box
-    edges = top, left, top + h, left + w
-    top, left, bottom, right = (round(edge / divisor) for edge in edges)
+    top, left, bottom, right = (round(x / divisor) for x in (top, left, top + h, left + w))
     return top, left, bottom - top, right - left
 
 
