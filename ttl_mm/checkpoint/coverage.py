@@ -29,27 +29,19 @@ class Comparison(NamedTuple):
     architectures: tuple[str, str]  # of the file and of the model
 
     @property
-    def num_matched(self) -> int:
-        """How many of the model's tensors the file has."""
-        return sum(map(_counts, self.matched))
-
-    @property
-    def num_expected(self) -> int:
-        """How many tensors the model has."""
-        return self.num_matched + len(self.missing) + len(self.reshaped)
+    def counts(self) -> tuple[int, int]:
+        """How many of the model's tensors match, and how many it has."""
+        matched = sum(map(_counts, self.matched))
+        return matched, matched + len(self.missing) + len(self.reshaped)
 
     @property
     def coverage(self) -> float:
         """Share of the model's tensors that match."""
-        return self.num_matched / self.num_expected if self.num_expected else 0.0
-
-    @property
-    def exact(self) -> bool:
-        """Whether both sides have the same tensors."""
-        return not (self.missing or self.unknown or self.reshaped)
+        matched, expected = self.counts
+        return matched / expected if expected else 0.0
 
     def __str__(self) -> str:
-        ours, theirs = self.architectures[1], self.architectures[0]
+        theirs, ours = self.architectures
         known = ours.startswith('ResNet') and theirs.startswith('ResNet') and ours != theirs
         mismatch = f' ({self.source} is a {theirs}, the model a {ours})' if known else ''
         groups = {
@@ -58,10 +50,9 @@ class Comparison(NamedTuple):
             'of another shape': self.reshaped,
         }
         problems = [f'; {len(n)} {title} ({some(n)})' for title, n in groups.items() if n]
-        return (
-            f'{self.num_matched} of the {self.num_expected} tensors of the model are in '
-            f'{self.source}{mismatch}{"".join(problems)}'
-        )
+        matched, expected = self.counts
+        found = f'{matched} of the {expected} tensors of the model are in {self.source}{mismatch}'
+        return found + ''.join(problems)
 
     def require(self, min_coverage: float, remedy: str = REMEDY) -> 'Comparison':
         """Return the comparison itself, or raise a UserError if too little matches.
@@ -71,7 +62,8 @@ class Comparison(NamedTuple):
                 1 that share of the model's tensors is enough, whatever else the file holds.
             remedy: The last sentence of the message.
         """
-        if self.coverage < min_coverage or (min_coverage == 1 and not self.exact):
+        differs = bool(self.missing or self.unknown or self.reshaped)
+        if self.coverage < min_coverage or (min_coverage == 1 and differs):
             raise UserError(f'{self}. {remedy}')
         return self
 
@@ -103,17 +95,10 @@ def load_state(
     min_coverage: float = 1.0,
     remedy: str = REMEDY,
 ) -> Comparison:
-    """Copy the tensors that match into ``model``, if enough of them do.
-
-    Args:
-        model: The model to load into.
-        state: The tensors of a file, by name.
-        source: The file, for the message.
-        min_coverage: See :meth:`Comparison.require`.
-        remedy: See :meth:`Comparison.require`.
+    """Copy the tensors of the file ``source`` that match into ``model``, if enough of them do.
 
     Raises:
-        UserError: Too little matches; the model is then unchanged.
+        UserError: Too little matches, see :meth:`Comparison.require`; the model is unchanged.
     """
     found = compare(model.state_dict(), state, source).require(min_coverage, remedy)
     model.load_state_dict({name: state[name] for name in found.matched}, strict=False)

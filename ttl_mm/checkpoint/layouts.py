@@ -28,22 +28,17 @@ _WRAPPERS = ('module.', 'model.')  # DataParallel and Lightning
 
 def unwrap(names: Iterable[str]) -> str:
     """The wrapper prefix that every name carries, for instance ``module.``; '' if none."""
-    names = list(names)
-    found = ''
-    while True:
-        deeper = next((w for w in _WRAPPERS if all(n.startswith(found + w) for n in names)), None)
-        if deeper is None or not names:
-            return found
+    names, found = list(names), ''
+    while names and (
+        deeper := next((w for w in _WRAPPERS if all(n.startswith(found + w) for n in names)), '')
+    ):
         found += deeper
+    return found
 
 
 def backbone_prefixes(names: Iterable[str]) -> list[str]:
     """Every prefix below which a ResNet lies, sorted."""
-    return sorted(n.removesuffix(_ANCHOR) for n in names if _ends_with_anchor(n))
-
-
-def _ends_with_anchor(name: str) -> bool:
-    return name == _ANCHOR or name.endswith('.' + _ANCHOR)
+    return sorted(n.removesuffix(_ANCHOR) for n in names if f'.{n}'.endswith(f'.{_ANCHOR}'))
 
 
 _DEPTHS: dict[tuple[bool, tuple[int, ...]], int] = {  # (bottleneck, blocks per stage) -> depth

@@ -1,6 +1,8 @@
 """Find the backbone in a checkpoint of any known layout."""
 
+import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ from ttl_mm.checkpoint import layouts
 from ttl_mm.checkpoint.coverage import some
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
+from ttl_mm.zoo.cache import fetch
 from ttl_mm.zoo.manifest import SCHEME, Entry, find_entry
-from ttl_mm.zoo.progress import fetch_visibly
+from ttl_mm.zoo.progress import progress_bar
 
 _CONTAINERS = ('state_dict', 'model', 'model_state_dict')
 
@@ -56,8 +59,10 @@ def resolve(source: str | Path) -> Path:
 
 
 def fetch_checkpoint(entry: Entry, cache: Path | None = None, **options: Any) -> Path:
-    """The checked file of a zoo entry; ``options`` are those of :func:`fetch_visibly`."""
-    return fetch_visibly(entry, cache, check=unreadable, **options)
+    """The checked file of a zoo entry, with progress on stderr; ``options``: see :func:`fetch`."""
+    with progress_bar(entry.name) as report:
+        say = partial(print, file=sys.stderr)
+        return fetch(entry, cache, check=unreadable, report=report, say=say, **options)
 
 
 def unreadable(path: Path) -> str | None:

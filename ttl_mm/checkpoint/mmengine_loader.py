@@ -8,27 +8,15 @@ CheckpointLoader, which has a function per scheme of address. :mod:`ttl_mm.regis
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.runner import CheckpointLoader
-from torch import Tensor
 
 from ttl_mm.checkpoint.load import fetch_checkpoint, load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.zoo.manifest import SCHEME, find_entry
 
-REMOTE = [
-    'http://',
-    'https://',
-    'torchvision://',
-    'modelzoo://',
-    'open-mmlab://',
-    'openmmlab://',
-    'mmcls://',
-    'pavi://',
-    r'(\S+\:)?s3://',
-    r'(\S+\:)?petrel://',
-]
+_NAMES = ('http', 'https', 'torchvision', 'modelzoo', 'open-mmlab', 'openmmlab', 'mmcls', 'pavi')
+REMOTE = [*(f'{name}://' for name in _NAMES), r'(\S+\:)?s3://', r'(\S+\:)?petrel://']
 
 
 def use_safe_loading() -> None:
@@ -38,6 +26,7 @@ def use_safe_loading() -> None:
     CheckpointLoader.register_scheme(SCHEME, load_from_zoo, force=True)
 
 
+# Tensors stay on the CPU whatever ``map_location`` says: they are copied into the model from there.
 def _from_file(filename: str, map_location: Any = None, **kwargs: Any) -> dict[str, Any]:
     return read_checkpoint(Path(filename).expanduser())
 
@@ -60,11 +49,5 @@ def load_from_zoo(filename: str, map_location: Any = None, **kwargs: Any) -> dic
     path = fetch_checkpoint(entry)
     if entry.kind != 'backbone':
         return read_checkpoint(path)
-    state = {
-        name: _moved(tensor, map_location) for name, tensor in load_backbone_state(path).items()
-    }
+    state = load_backbone_state(path)
     return {'state_dict': {**state, **{f'backbone.{name}': t for name, t in state.items()}}}
-
-
-def _moved(tensor: Tensor, map_location: Any) -> Tensor:
-    return tensor.to(map_location) if isinstance(map_location, (str, torch.device)) else tensor

@@ -25,9 +25,6 @@ MAX_HEADER = 10_000_000  # bytes; the header of a safetensors file with 1,000 te
 class _Discarded:
     """Stands in for a log entry of a training framework: takes any state and keeps none."""
 
-    def __new__(cls, *args, **kwargs):
-        return super().__new__(cls)
-
     def __init__(self, *args, **kwargs):
         pass
 
@@ -37,24 +34,15 @@ class _Discarded:
 
 # What training frameworks put beside the weights. The real classes are never called: each name
 # leads to _Discarded, so their content is dropped while the tensors are read.
+_DTYPES = ('Float64', 'Float32', 'Int64', 'Int32', 'UInt32', 'UInt8', 'Bool')
 _DISCARDED = (
-    'mmengine.logging.history_buffer.HistoryBuffer',
-    'mmengine.config.config.ConfigDict',
-    'argparse.Namespace',
+    'mmengine.logging.history_buffer.HistoryBuffer', 'mmengine.config.config.ConfigDict',
     'builtins.getattr',  # how a HistoryBuffer pickles its methods
-    '_codecs.encode',
-    'numpy.dtype',
-    'numpy.ndarray',
-    *(
-        f'numpy.{core}.multiarray.{name}'
-        for core in ('core', '_core')
-        for name in ('_reconstruct', 'scalar')
-    ),
-    *(
-        f'numpy.dtypes.{name}DType'
-        for name in ('Float64', 'Float32', 'Int64', 'Int32', 'UInt32', 'UInt8', 'Bool')
-    ),
-)
+    'argparse.Namespace', '_codecs.encode', 'numpy.dtype', 'numpy.ndarray',
+    'numpy.core.multiarray._reconstruct', 'numpy._core.multiarray._reconstruct',
+    'numpy.core.multiarray.scalar', 'numpy._core.multiarray.scalar',
+    *(f'numpy.dtypes.{name}DType' for name in _DTYPES),
+)  # fmt: skip
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -66,14 +54,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise UserError(f'{path} is not a file: check the path of the checkpoint.')
-    if path.suffix == '.safetensors':
-        content = _read_safetensors(path)
-    elif path.suffix == '.pkl':
-        content = _read_array_pickle(path)
-    elif path.suffix == '.onnx':
-        content = _read_onnx(path)
-    else:
-        content = _read_torch(path)
+    readers = {'.safetensors': _read_safetensors, '.pkl': _read_array_pickle, '.onnx': _read_onnx}
+    content = readers.get(path.suffix, _read_torch)(path)
     if not isinstance(content, dict):
         raise UserError(
             f'{path} holds a {type(content).__name__}, not a dict of tensors: save the state_dict '
@@ -95,11 +77,10 @@ def _read_torch(path: Path) -> Any:
 
 
 def _discarding() -> contextlib.AbstractContextManager:
-    """Map the names of _DISCARDED to the stand-in while a file is read (torch 2.6 and later)."""
-    try:
-        return torch.serialization.safe_globals([(_Discarded, name) for name in _DISCARDED])
-    except (AttributeError, TypeError):
+    """Map the names of _DISCARDED to the stand-in while a file is read."""
+    if torch.__version__ < '2.6':  # knows no stand-ins: refuses a file with such names
         return contextlib.nullcontext()
+    return torch.serialization.safe_globals([(_Discarded, name) for name in _DISCARDED])
 
 
 def _reason(path: Path, error: Exception) -> str:
@@ -134,12 +115,9 @@ def _check_archive(path: Path) -> None:
                 f'{path} is refused: its entry {entry.filename!r} is compressed (to '
                 f'{entry.file_size} bytes), which torch.save never does.'
             )
-    total = sum(entry.file_size for entry in entries)
-    if total > path.stat().st_size:
-        raise UserError(
-            f'{path} is refused: its entries claim {total} bytes, the file has '
-            f'{path.stat().st_size}.'
-        )
+    total, size = sum(entry.file_size for entry in entries), path.stat().st_size
+    if total > size:
+        raise UserError(f'{path} is refused: its entries claim {total} bytes, the file has {size}.')
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
@@ -148,9 +126,8 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 
     size = path.stat().st_size
     with path.open('rb') as file:
-        head = file.read(8)
-    header = int.from_bytes(head, 'little')
-    if len(head) < 8 or header > min(MAX_HEADER, size - 8):
+        header = int.from_bytes(file.read(8), 'little')
+    if header > min(MAX_HEADER, size - 8):
         raise UserError(
             f'{path} is refused: its header claims {header} bytes, the file has {size} and '
             f'{MAX_HEADER} are allowed.'

@@ -101,9 +101,8 @@ def read_seal(path: Path) -> SealLine:
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
     except (ValueError, KeyError, TypeError):
-        raise DamagedError(
-            f'{path} has no seal: it was cut short, or not written by ttl_mm'
-        ) from None
+        reason = 'has no seal: it was cut short, or not written by ttl_mm'
+        raise DamagedError(f'{path} {reason}') from None
 
 
 def verify(path: Path) -> SealLine:

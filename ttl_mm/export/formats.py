@@ -9,6 +9,7 @@ import pickle
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.export.onnx_graph import resnet_graph
+from ttl_mm.registry import MODELS  # its guard lets torchvision and timm be imported
 
 State = dict[str, Tensor]
 Meta = dict[str, Any]
@@ -39,18 +41,15 @@ class Format:
     use: str  # how to load the file, in one line: see usage_hint
 
 
-def mmpretrain_net(config: dict[str, Any]) -> nn.Module:
-    """A ResNet of mmpretrain, ready to evaluate."""
-    from ttl_mm.registry import MODELS
-
+def mmpretrain_network(config: dict[str, Any], state: State, source: str | Path) -> Network:
+    """A ResNet of mmpretrain with the weights of the file ``source``, in evaluation mode."""
     net = MODELS.build(config)
+    load_state(net, state, str(source))
     net.eval()
-    return net
+    return lambda images: net(images)[-1]
 
 
 def _need(module: str, to: str) -> Any:
-    import ttl_mm.registry  # noqa: F401  torchvision and timm need its guard
-
     try:
         return import_module(module)
     except (ImportError, AssertionError) as error:  # mmdet asserts the versions it wants
@@ -73,21 +72,15 @@ def _save(content: dict[str, Any], path: Path) -> None:
         torch.save(content, file)
 
 
+def _read_by_house_names(path: Path, meta: Meta, prefix: str | None = None) -> Network:
+    return mmpretrain_network(meta['backbone'], load_backbone_state(path, prefix), path)
+
+
 # mmpretrain and mmdet: {'state_dict', 'meta'}, as their own tools write
 
 
-def _write_mmpretrain(state: State, meta: Meta, path: Path) -> None:
-    state = {f'backbone.{name}': tensor for name, tensor in state.items()}
-    _save({'meta': meta, 'state_dict': state}, path)
-
-
-def _read_mmpretrain(path: Path, meta: Meta) -> Network:
-    net = mmpretrain_net(meta['backbone'])
-    load_state(net, load_backbone_state(path, prefix='backbone.'), str(path))
-    return lambda images: net(images)[-1]
-
-
-def _write_mmdet(state: State, meta: Meta, path: Path) -> None:
+def _write_openmmlab(state: State, meta: Meta, path: Path, prefix: str = '') -> None:
+    state = {prefix + name: tensor for name, tensor in state.items()}
     _save({'meta': meta, 'state_dict': state}, path)
 
 
@@ -111,8 +104,7 @@ def _write_bare(state: State, meta: Meta, path: Path) -> None:
 
 def _read_torchvision(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'torchvision', meta)
-    depth = meta['backbone']['depth']
-    net = getattr(_need('torchvision.models', 'torchvision'), f'resnet{depth}')()
+    net = _need('torchvision.models', 'torchvision').get_model(f'resnet{meta["backbone"]["depth"]}')
     net.fc = nn.Identity()
     load_state(net, read_checkpoint(path), str(path))
     trunk = nn.Sequential(*list(net.children())[:-2])  # without avgpool and fc
@@ -121,8 +113,8 @@ def _read_torchvision(path: Path, meta: Meta) -> Network:
 
 def _read_timm(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'timm', meta)
-    depth = meta['backbone']['depth']
-    net = _need('timm', 'timm').create_model(f'resnet{depth}', num_classes=0)
+    name = f'resnet{meta["backbone"]["depth"]}'
+    net = _need('timm', 'timm').create_model(name, num_classes=0)
     load_state(net, read_checkpoint(path), str(path))
     return net.eval().forward_features
 
@@ -131,12 +123,6 @@ def _write_safetensors(state: State, meta: Meta, path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file(dict(state), path, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
-
-
-def _read_by_house_names(path: Path, meta: Meta) -> Network:
-    net = mmpretrain_net(meta['backbone'])
-    load_state(net, load_backbone_state(path), str(path))
-    return lambda images: net(images)[-1]
 
 
 # detectron2: a pickle of NumPy arrays under names of its own
@@ -174,57 +160,44 @@ def _write_onnx(state: State, meta: Meta, path: Path) -> None:
 def _read_onnx(path: Path, meta: Meta) -> Network:
     runtime = _need('onnxruntime', 'onnx')
     session = runtime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
-    return lambda images: torch.from_numpy(
-        session.run(['feature_map'], {'images': images.numpy()})[0]
-    )
+    run = partial(session.run, ['feature_map'])
+    return lambda images: torch.from_numpy(run({'images': images.numpy()})[0])
 
 
 FORMATS = {
     'mmpretrain': Format(
         '.pth',
-        _write_mmpretrain,
-        _read_mmpretrain,
+        partial(_write_openmmlab, prefix='backbone.'),
+        partial(_read_by_house_names, prefix='backbone.'),
         "init_cfg=dict(type='Pretrained', checkpoint={path!r}, prefix='backbone.')",
     ),
     'mmdet': Format(
-        '.pth',
-        _write_mmdet,
-        _read_mmdet,
+        '.pth', _write_openmmlab, _read_mmdet,
         "init_cfg=dict(type='Pretrained', checkpoint={path!r})",
     ),
     'torchvision': Format(
-        '.pth',
-        _write_bare,
-        _read_torchvision,
+        '.pth', _write_bare, _read_torchvision,
         'torchvision.models.resnet{depth}().load_state_dict('
         'torch.load({path!r}, weights_only=True), strict=False)  # all but fc',
     ),
     'timm': Format(
-        '.pth',
-        _write_bare,
-        _read_timm,
+        '.pth', _write_bare, _read_timm,
         "timm.create_model('resnet{depth}', num_classes=0, checkpoint_path={path!r})",
     ),
     'detectron2': Format(
-        '.pkl',
-        _write_detectron2,
-        _read_by_house_names,
+        '.pkl', _write_detectron2, _read_by_house_names,
         'MODEL.WEIGHTS {shell_path} MODEL.RESNETS.DEPTH {depth} '
         'MODEL.RESNETS.STRIDE_IN_1X1 False INPUT.FORMAT RGB',
     ),
     'safetensors': Format(
-        '.safetensors',
-        _write_safetensors,
-        _read_by_house_names,
+        '.safetensors', _write_safetensors, _read_by_house_names,
         'safetensors.torch.load_file({path!r})',
     ),
     'onnx': Format(
-        '.onnx',
-        _write_onnx,
-        _read_onnx,
+        '.onnx', _write_onnx, _read_onnx,
         "onnxruntime.InferenceSession({path!r}).run(['features'], {{'images': normalized}})",
     ),
-}
+}  # fmt: skip
 
 
 def usage_hint(path: str | Path, to: str) -> str:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ttl_mm.checkpoint import layouts
-from ttl_mm.checkpoint.load import load_backbone_state, refuse_bad_tensors, tensors_of
+from ttl_mm.checkpoint.coverage import shapes_of
+from ttl_mm.checkpoint.load import load_backbone_state, refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.version import __version__
@@ -53,13 +54,15 @@ def publish(
     """
     if not NAME.fullmatch(name):
         raise UserError(f'name {name!r}: use lower-case letters, digits and any of _ . - only.')
-    state = _state(source, kind, half)
-    backbone = {n: tuple(t.shape) for n, t in load_backbone_state(state).items()}
-    facts = read_checkpoint(source).get('meta') or {}
+    content = read_checkpoint(resolve(source))
+    state = _state(content, kind, half)
+    refuse_bad_tensors(state, str(source))
+    shapes = shapes_of(load_backbone_state(state))
+    facts = content.get('meta') or {}
     meta = {
         'name': name,
         'kind': kind,
-        'architecture': layouts.architecture(backbone),
+        'architecture': layouts.architecture(shapes),
         'licence': licence,
         'written_by': f'ttl_mm {__version__}',
         **{key: facts[key] for key in _FACTS if isinstance(facts.get(key), int)},
@@ -79,7 +82,7 @@ def publish(
             'kind': kind,
             'licence': licence,
             'about': about,
-            'backbone': layouts.backbone_config(backbone),
+            'backbone': layouts.backbone_config(shapes),
             'config': config,
             'results': [],
         }
@@ -91,20 +94,19 @@ def publish(
     return path, entry
 
 
-def _state(source: str | Path, kind: str, half: bool) -> dict[str, Tensor]:
+def _state(content: dict[str, Any], kind: str, half: bool) -> dict[str, Tensor]:
     if kind == 'backbone':
-        state = {f'backbone.{n}': t for n, t in load_backbone_state(source).items()}
+        state = {f'backbone.{n}': t for n, t in load_backbone_state(content).items()}
     elif kind == 'networks':
-        everything = tensors_of(read_checkpoint(source))
+        everything = tensors_of(content)
         state = {n: t.contiguous() for n, t in everything.items() if n.startswith(NETWORKS)}
         absent = [part for part in NETWORKS if not any(n.startswith(part) for n in state)]
         if absent:
-            raise UserError(f'{source} has no {absent[0]}*: publish it with --kind backbone.')
+            raise UserError(f'the checkpoint has no {absent[0]}*: publish it with --kind backbone.')
     else:
         raise UserError(f'kind {kind!r} cannot be published: choose backbone or networks.')
     if half:
         state = {n: t.half() if t.is_floating_point() else t for n, t in state.items()}
-    refuse_bad_tensors(state, str(source))
     return state
 
 

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ttl_mm.errors import UserError
 from ttl_mm.zoo.manifest import Entry
@@ -51,11 +51,6 @@ def cache_folder() -> Path:
     return Path(own) if own else Path(base) / 'ttl_mm' / 'zoo'
 
 
-def is_offline() -> bool:
-    """Whether ``$TTL_ZOO_OFFLINE`` forbids the network."""
-    return os.environ.get('TTL_ZOO_OFFLINE', '0') not in ('', '0')
-
-
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hex."""
     digest = hashlib.sha256()
@@ -73,10 +68,15 @@ def known_fingerprint(entry: Entry, cache: Path) -> Fingerprint | None:
     return Fingerprint(**pin) if pin else None
 
 
-def status(entry: Entry, cache: Path | None = None) -> str:
+def location(entry: Entry, cache: Path) -> Path:
+    """Where the file is or will be: beside the manifest, or in the cache."""
+    shipped = entry.shipped
+    return shipped if shipped and shipped.exists() else cache / entry.file
+
+
+def status(entry: Entry, cache: Path) -> str:
     """One of: ``ok``, ``missing``, ``unpinned``, or ``damaged: why``."""
-    cache = cache or cache_folder()
-    path = entry.shipped or cache / entry.file
+    path = location(entry, cache)
     if not path.exists():
         return 'missing'
     wanted = known_fingerprint(entry, cache)
@@ -111,34 +111,30 @@ def fetch(
         UserError: The file could not be fetched; the message has the cause for each address.
     """
     cache = Path(cache or cache_folder())
-    wanted = known_fingerprint(entry, cache)
-    if wanted and entry.shipped and entry.shipped.exists():
-        problem = wanted.mismatch(entry.shipped)
-        if problem:
-            raise UserError(f'{entry.shipped} is damaged, {problem}: install ttl_mm again.')
-        return entry.shipped
-    path = cache / entry.file
-    if wanted and wanted.mismatch(path) is None:
-        return path
+    path, wanted = location(entry, cache), known_fingerprint(entry, cache)
     if wanted is None and not allow_unhashed:
         raise UserError(
             f'nobody has published a hash for {entry.name}: fetch it with --allow-unhashed '
             '(allow_unhashed=True) if you trust its source; its hash is pinned from then on.'
         )
+    problem = wanted.mismatch(path) if wanted else None
+    if wanted and problem is None:
+        return path
+    if path == entry.shipped:
+        raise UserError(f'{path} is damaged, {problem}: install ttl_mm again.')
     with _lock(cache, entry.file, say):
         wanted = known_fingerprint(entry, cache)  # another process may have pinned or fetched it
-        problem = wanted.mismatch(path) if wanted else None
-        if wanted and problem is None:
-            return path
-        if path.exists() and wanted:
+        if wanted and path.exists():
+            problem = wanted.mismatch(path)
+            if problem is None:
+                return path
             say(f'{path} is damaged ({problem}) and is fetched again')
             path.unlink()
         if not path.exists():
             # a part belongs to one content: another hash, another part
-            part = (
-                cache / 'partial' / f'{wanted.sha256 if wanted else entry.name}.part{path.suffix}'
-            )
-            _fetch_part(entry, part, path, wanted, check, timeout, report, say)
+            name = wanted.sha256 if wanted else entry.name
+            part = cache / 'partial' / f'{name}.part{path.suffix}'
+            _fetch_part(entry, part, path, wanted, check, say, timeout=timeout, report=report)
             os.replace(part, path)
         if wanted is None:
             _pin(entry, cache, path, say, check)
@@ -146,24 +142,19 @@ def fetch(
 
 
 def _fetch_part(
-    entry: Entry,
-    part: Path,
-    path: Path,
-    wanted: Fingerprint | None,
-    check: Check,
-    timeout: float,
-    report: Report,
-    say: Say,
-) -> None:
+    entry: Entry, part: Path, path: Path, wanted: Fingerprint | None, check: Check, say: Say,
+    **options: Any,
+) -> None:  # fmt: skip
     """Fetch the whole file into ``part`` from the first address that has it."""
     causes = [f'{entry.shipped} is missing'] if entry.shipped else []
+    offline = os.environ.get('TTL_ZOO_OFFLINE', '0') not in ('', '0')
     for url in entry.remote_urls:
-        if is_offline() and not url.startswith('file:'):
+        if offline and not url.startswith('file:'):
             causes.append(f'{url}: TTL_ZOO_OFFLINE is set')
             continue
         say(f'fetching {url}')
         try:
-            _fetch_from(url, part, wanted, check, timeout, entry.redirect_hosts, report)
+            _fetch_from(url, part, wanted, check, redirect_hosts=entry.redirect_hosts, **options)
         except TransferError as error:
             causes.append(f'{url}: {error}')
         else:
@@ -176,20 +167,14 @@ def _fetch_part(
 
 
 def _fetch_from(
-    url: str,
-    part: Path,
-    wanted: Fingerprint | None,
-    check: Check,
-    timeout: float,
-    hosts: tuple[str, ...],
-    report: Report,
+    url: str, part: Path, wanted: Fingerprint | None, check: Check, **options: Any
 ) -> None:
     """Fetch one address, continuing after an interruption as long as bytes come in."""
     size = wanted.size if wanted else None
     for attempt in range(ATTEMPTS):
         before = _size_of(part)
         try:
-            transfer(url, part, size, timeout, hosts, report)
+            transfer(url, part, size, **options)
         except TransferError as error:
             brought_more = _size_of(part) > before
             if size is None:  # a later attempt could not tell whether this part is of its file

@@ -51,14 +51,14 @@ class Entry:
 
     def __post_init__(self):
         """Refuse what could leave the cache folder or escape the checks."""
-        hashed = self.sha256 is not None
-        sha256 = self.sha256 or ''
+        hashed, sha256 = self.sha256 is not None, self.sha256 or ''
+        sized = type(self.size) is int and self.size > 0
         rules = {
             f'its name {self.name!r} is not plain': NAME.fullmatch(self.name),
             f'its file name {self.file!r} is not plain': _FILE.fullmatch(self.file),
             f'its kind {self.kind!r} is none of {", ".join(KINDS)}': self.kind in KINDS,
             f'its sha256 {self.sha256!r} is none': not hashed or _SHA256.fullmatch(sha256),
-            f'its size {self.size!r} is no size': not hashed or _is_size(self.size),
+            f'its size {self.size!r} is no size': not hashed or sized,
             'it has a size but no sha256': hashed or self.size is None,
             'it ships a file without sha256': hashed or not self.shipped,
             'it has no url': self.urls,
@@ -81,10 +81,6 @@ class Entry:
         own = os.environ.get('TTL_ZOO_MIRROR')
         urls = [url for url in self.urls if urlsplit(url).scheme]
         return [f'{own.rstrip("/")}/{self.file}', *urls] if own else urls
-
-
-def _is_size(size: Any) -> bool:
-    return type(size) is int and size > 0
 
 
 def _is_url(url: str) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 Report = Callable[[int, int | None], None]  # bytes done, bytes in all if known
 
@@ -88,7 +87,8 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
 def _open(url: str, have: int, timeout: float, hosts: Collection[str]) -> Any:
     if urlsplit(url).scheme == 'file':
-        source = open(url2pathname(urlsplit(url).path), 'rb')  # noqa: SIM115  the caller closes it
+        path = urllib.request.url2pathname(urlsplit(url).path)
+        source = open(path, 'rb')  # noqa: SIM115  the caller closes it
         source.seek(have)
         return source
     headers = {'User-Agent': 'ttl_mm', 'Accept-Encoding': 'identity'}
@@ -103,8 +103,7 @@ def _start_and_total(source: Any, have: int) -> tuple[int, int | None]:
     headers = getattr(source, 'headers', None)
     if headers is None:  # a local file
         return have, os.fstat(source.fileno()).st_size
-    length = headers.get('Content-Length', '')
-    length = int(length) if length.isdigit() else None
+    length = source.length
     if source.status != 206:  # the server sends it all, whatever was asked for
         return 0, length
     if not headers.get('Content-Range', '').startswith(f'bytes {have}-'):
@@ -124,9 +123,7 @@ def _check_length(total: int | None, size: int | None, folder: Path) -> None:
     if size is not None and total is not None and total != size:
         raise TransferError(f'it has {total} bytes instead of {size}')
     if total is not None and size is None and total > MAX_UNKNOWN:
-        raise TransferError(
-            f'it has {total} bytes; without a known size {MAX_UNKNOWN} are accepted'
-        )
+        raise TransferError(f'it has {total} bytes; {MAX_UNKNOWN} are allowed if no size is known')
     free = shutil.disk_usage(folder).free
     if (size or total or 0) > free:
         raise TransferError(f'{folder} has {free} bytes free, {size or total} are needed')
@@ -140,9 +137,7 @@ def _copy(
     window_end, window_bytes = time.monotonic() + timeout, 0
     with part.open('r+b' if start else 'wb') as target:
         target.seek(start)
-        while data := source.read1(
-            CHUNK
-        ):  # read1 returns what has arrived, so that a trickle is noticed
+        while data := source.read1(CHUNK):  # what has arrived, so that a trickle is noticed
             done += len(data)
             if done > limit:
                 target.truncate(0)
