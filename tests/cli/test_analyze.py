@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from PIL import Image
 
 from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
-from ttl_mm.evaluation.sources import build_in_scope, from_model, open_source
+from ttl_mm.evaluation.sources import from_model, open_source
 from ttl_mm.gauges import analyze_features
 from ttl_mm.registry import MODELS
 
@@ -32,7 +33,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope='module')
 def model():
     torch.manual_seed(0)
-    model = build_in_scope(MODELS, Config.fromfile(DIGITS).model, 'mmpretrain').eval()
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = MODELS.build(Config.fromfile(DIGITS).model).eval()
     for parameter in model.target_neck.parameters():
         parameter.data.add_(0.01)  # or else both networks would be the same
     return model

@@ -148,7 +148,7 @@ def test_features_of_two_models_are_refused(evaluated, folder, tmp_path, capsys)
     mixed = [str(evaluated / 'train.safetensors'), str(out / 'test.safetensors')]
     assert main(['eval', *mixed, *FAST]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert 'do not belong together: the weights differ' in error
+    assert 'do not belong together: their weights differ' in error
 
 
 @pytest.mark.parametrize(

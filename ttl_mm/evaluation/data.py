@@ -8,6 +8,7 @@ import numpy as np
 from mmengine.registry import DefaultScope
 from torch.utils.data import Dataset
 
+from ttl_mm.checkpoint.coverage import some
 from ttl_mm.config import read_config
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.part import Part
@@ -66,22 +67,21 @@ def _from_config(path: str, size: int) -> tuple[dict, str]:
 
 
 def _from_folder(root: Path, size: int) -> tuple[dict, str]:
-    pipeline = evaluation_pipeline(size)
     test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if (root / 'train').is_dir() and test is not None:
         folders = {'train': root / 'train', 'test': test}
-        splits: dict[str, Any] = {
-            name: ImageFolder(str(folder), pipeline, with_label=True)
-            for name, folder in folders.items()
-        }
+        splits = {name: labelled_folder(folder, size) for name, folder in folders.items()}
         return splits, f'folders train and {test.name}'
-    whole = ImageFolder(str(root), pipeline, with_label=True)
+    whole = labelled_folder(root, size)
     held_out = hold_out(list(whole.names), whole.labels, whole.metainfo['classes'])
-    splits = {
-        'train': Part(whole, np.flatnonzero(~held_out)),
-        'test': Part(whole, np.flatnonzero(held_out)),
-    }
-    return splits, f'{TEST_SHARE:.0%} of every class held out, chosen by the hash of the names'
+    chosen = {'train': ~held_out, 'test': held_out}
+    parts = {name: Part(whole, np.flatnonzero(rows)) for name, rows in chosen.items()}
+    return parts, f'{TEST_SHARE:.0%} of every class held out, chosen by the hash of the names'
+
+
+def labelled_folder(root: str | Path, size: int) -> ImageFolder:
+    """The images of a folder with one sub-folder per class, as an evaluation sees them."""
+    return ImageFolder(str(root), evaluation_pipeline(size), with_label=True)
 
 
 def hold_out(names: list[str], labels: Any, classes) -> np.ndarray:
@@ -104,10 +104,9 @@ def check_classes(classes: dict[str, tuple[str, ...]], where: str) -> None:
     train, test = (set(classes[name]) for name in ('train', 'test'))
     for one, other, missing in (('train', 'test', train - test), ('test', 'train', test - train)):
         if missing:
-            names = ', '.join(sorted(missing)[:5]) + (' ...' if len(missing) > 5 else '')
             raise UserError(
                 f'{len(missing)} classes of {where} are in the {one} split and not in the {other} '
-                f'split ({names}): both need the same sub-folders.'
+                f'split ({some(sorted(missing), 5)}): both need the same sub-folders.'
             )
     if len(train) < 2:
         raise UserError(

@@ -105,25 +105,20 @@ class FeatureWriter:
 
     def _create(self, header: bytes, names: bytes, digest: bytes) -> None:
         self._progress.unlink(missing_ok=True)
-        layout = json.loads(header[8:])
-        first, last = layout['paths']['data_offsets']
-        self._check_space(len(header) + last)
+        self._partial.unlink(missing_ok=True)
+        first, last = json.loads(header[8:])['paths']['data_offsets']
+        size, free = len(header) + last, shutil.disk_usage(self.path.parent).free
+        if size > free:
+            need = f'{self.path} needs {size:,} bytes, {free:,} are free'
+            raise UserError(f'{need}: choose another folder.')
         with open(self._partial, 'wb') as file:
             file.write(header)
             file.seek(len(header) + first)
             file.write(names)
-            file.truncate(len(header) + last)
+            file.truncate(size)
             if hasattr(os, 'posix_fallocate'):  # a memory map on a full disk ends in SIGBUS
-                os.posix_fallocate(file.fileno(), 0, len(header) + last)
+                os.posix_fallocate(file.fileno(), 0, size)
         self._progress.write_bytes(digest + bytes(self.num_batches))
-
-    def _check_space(self, size: int) -> None:
-        self._partial.unlink(missing_ok=True)
-        free = shutil.disk_usage(self.path.parent).free
-        if size > free:
-            raise UserError(
-                f'{self.path} needs {size:,} bytes, {free:,} are free: choose another folder.'
-            )
 
     def missing(self) -> list[int]:
         """The batches that are not written yet."""

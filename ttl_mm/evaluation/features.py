@@ -54,8 +54,8 @@ def extract_features(
     about = {**(about or {}), 'weights': weights_hash(backbone), 'stages': sorted(stages)}
     about |= data_identity(dataset)
     about['versions'] = versions()
-    if _is_current(path, about):
-        return read_features(path)
+    if (found := _read_current(path, about)) is not None:
+        return found
     rank, world = get_dist_info()
     with evaluating(backbone), output_stages(backbone, stages):
         dims = _dims(backbone, preprocessor, dataset, sorted(stages))
@@ -73,8 +73,8 @@ def extract_features(
             num_workers=num_workers,
             collate_fn=default_collate,
         )
-        found = extract_batches(backbone, preprocessor, loader)
-        for count, (batch, (outputs, labels)) in enumerate(zip(mine, found), 1):
+        rows_of = extract_batches(backbone, preprocessor, loader)
+        for count, (batch, (outputs, labels)) in enumerate(zip(mine, rows_of), 1):
             rows = {s: x.cpu().numpy() for s, x in zip(sorted(stages), outputs)}
             writer.write(batch, rows, labels.numpy())
             if rank == 0:
@@ -87,15 +87,14 @@ def extract_features(
     return read_features(path)
 
 
-def _is_current(path: Path, about: dict) -> bool:
-    """Whether the file is there and of this origin."""
-    if not path.exists():
-        return False
+def _read_current(path: Path, about: dict) -> Features | None:
+    """The file if it is there and of this origin."""
     try:
-        found = read_features(path).about
-    except UserError:  # damaged or of another kind: extract again
-        return False
-    return {**found, 'stage': None} == {**json.loads(json.dumps(about)), 'stage': None}
+        found = read_features(path)
+    except UserError:  # missing, damaged or of another kind
+        return None
+    wanted = {**json.loads(json.dumps(about)), 'stage': found.about['stage']}
+    return found if found.about == wanted else None
 
 
 def _dims(backbone, preprocessor, dataset, stages: list[int]) -> dict[int, int]:
@@ -144,9 +143,5 @@ def data_identity(dataset) -> dict:
 
 def versions() -> dict[str, str]:
     """The versions that a figure depends on."""
-    return {
-        'ttl_mm': __version__,
-        'torch': torch.__version__,
-        'mmpretrain': mmpretrain.__version__,
-        'mmengine': mmengine.__version__,
-    }
+    others = {m.__name__: m.__version__ for m in (torch, mmpretrain, mmengine)}
+    return {'ttl_mm': __version__, **others}

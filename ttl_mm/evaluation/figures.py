@@ -18,13 +18,9 @@ from ttl_mm.evaluation.lowshot import low_shot
 
 KS = (10, 20, 100, 200)
 TEMPERATURE = 0.07
-# what must be the same for two files to be of one model
-_OF_THE_MODEL = {
-    'weights': 'the weights',
-    'stage': 'the stage',
-    'crop': 'the size of the images',
-    'normalisation': 'the normalisation of the images',
-}
+# what must be the same for two files to be of one model, and its name in a message
+_OF_THE_MODEL = {'weights': 'weights', 'stage': 'stages', 'crop': 'sizes of the images',
+                 'normalisation': 'normalizations of the images'}  # fmt: skip
 
 
 def check_pair(train: Features, test: Features) -> None:
@@ -32,7 +28,7 @@ def check_pair(train: Features, test: Features) -> None:
     for key, name in _OF_THE_MODEL.items():
         if train.about.get(key) != test.about.get(key):
             raise UserError(
-                f'the training and the test features do not belong together: {name} differ '
+                f'the training and the test features do not belong together: their {name} differ '
                 f'({_short(train.about.get(key))} and {_short(test.about.get(key))}); extract '
                 'both with the same checkpoint and settings.'
             )
@@ -50,13 +46,9 @@ def _short(value) -> str:
 
 
 def evaluate_features(
-    train: Features,
-    test: Features,
-    protocols: Sequence[str] = ('knn', 'linear'),
-    ks: Sequence[int] = KS,
-    temperatures: Sequence[float] = (TEMPERATURE,),
-    device=None,
-) -> tuple[list[dict], dict[str, np.ndarray]]:
+    train: Features, test: Features, protocols: Sequence[str], ks: Sequence[int] | None = None,
+    temperatures: Sequence[float] | None = None, device=None,
+) -> tuple[list[dict], dict[str, np.ndarray]]:  # fmt: skip
     """Measure by every protocol asked for.
 
     Returns:
@@ -64,13 +56,17 @@ def evaluate_features(
         the predictions of each classifier by its description.
     """
     check_pair(train, test)
+    ks, temperatures = ks or KS, temperatures or (TEMPERATURE,)
     data = train.features, train.labels, test.features
     found: list[dict] = []
     predictions: dict[str, np.ndarray] = {}
 
+    def add(name: str, settings: dict, accuracy: float) -> None:
+        value = round(float(accuracy), 4)
+        found.append({'protocol': name, **settings, 'metric': 'top-1 (%)', 'value': value})
+
     def add_classifier(name: str, settings: dict, predicted: np.ndarray) -> None:
-        accuracy = round(100 * float(np.mean(predicted == test.labels)), 4)
-        found.append({'protocol': name, **settings, 'metric': 'top-1 (%)', 'value': accuracy})
+        add(name, settings, 100 * np.mean(predicted == test.labels))
         predictions[describe(found[-1])] = predicted
 
     if 'knn' in protocols:
@@ -82,21 +78,13 @@ def evaluate_features(
             add_classifier('weighted kNN, cosine', {'k': k, 'temperature': t}, predicted)
     if 'linear' in protocols:
         predicted = linear_classify(*data, device=device)
-        settings = {'features': 'centre crops', 'penalty': 'none', 'solver': 'L-BFGS'}
+        settings: dict = {'features': 'centre crops', 'penalty': 'none', 'solver': 'L-BFGS'}
         add_classifier('logistic regression on frozen features', settings, predicted)
     if 'lowshot' in protocols:
         for shots, values in low_shot(*data, test.labels).items():
-            found.append(
-                {
-                    'protocol': 'low-shot linear SVM on frozen features',
-                    'shots': shots,
-                    'draws': len(values),
-                    'cost': 1.0,
-                    'metric': 'top-1 (%)',
-                    'value': round(float(values.mean()), 4),
-                    'spread': round(float(values.std(ddof=1)), 4),  # over the draws
-                }
-            )
+            settings = {'shots': shots, 'draws': len(values), 'cost': 1.0}
+            add('low-shot linear SVM on frozen features', settings, values.mean())
+            found[-1]['spread'] = round(float(values.std(ddof=1)), 4)  # over the draws
     basis = origin(train, test)
     return [{**figure, **basis} for figure in found], predictions
 

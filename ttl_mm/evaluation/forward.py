@@ -26,10 +26,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def output_stages(backbone: Any, stages: Sequence[int]) -> Iterator[None]:
-    """Let the backbone return these stages, counted from 1; empty means as it is configured."""
-    if not stages:
-        yield
-        return
+    """Let the backbone return these stages, counted from 1."""
     count = len(getattr(backbone, 'stage_blocks', ())) or 4
     if not hasattr(backbone, 'out_indices') or not set(stages) <= set(range(1, count + 1)):
         raise UserError(

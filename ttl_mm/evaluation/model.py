@@ -1,7 +1,5 @@
 """The network of an evaluation: a checkpoint's backbone, and the normalization of its images."""
 
-from pathlib import Path
-
 import torch
 from mmengine.registry import DefaultScope
 from torch import nn
@@ -30,12 +28,12 @@ def load_model(
     """
     path = resolve(checkpoint)
     state = load_backbone_state(path)
-    backbone_cfg: dict | None
-    if config is not None:
-        backbone_cfg, preprocessor_cfg = _from_config(config)
+    shapes = shapes_of(state)
+    if config is None:
+        backbone_cfg = layouts.backbone_config(shapes)
+        preprocessor_cfg: dict = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
     else:
-        backbone_cfg = layouts.backbone_config(shapes_of(state))
-        preprocessor_cfg = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
+        backbone_cfg, preprocessor_cfg = _from_config(config)
     if backbone_cfg is None:
         raise UserError(
             f'the architecture of {checkpoint} is not known from its shapes: give the config it '
@@ -46,9 +44,9 @@ def load_model(
     load_state(backbone, state, checkpoint)
     device = torch.device(device or ('cuda' if torch.cuda.is_available() else 'cpu'))
     about = {
-        'checkpoint': Path(path).name,
+        'checkpoint': path.name,
         'checkpoint_sha256': sha256_of(path),
-        'architecture': layouts.architecture(shapes_of(state)),
+        'architecture': layouts.architecture(shapes),
         'normalisation': {key: preprocessor_cfg.get(key) for key in ('mean', 'std', 'to_rgb')},
     }
     backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+CANVAS: dict = {'figsize': (9, 7), 'dpi': 120, 'layout': 'constrained'}
 FEW = 20  # classes that can be distinguished by color, and named along an axis
 
 
@@ -19,28 +19,32 @@ def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 200
     unit = normalize(np.asarray(features[chosen], np.float64))
     perplexity = min(30.0, (len(chosen) - 1) / 3)
     points = TSNE(perplexity=perplexity, init='pca', random_state=0).fit_transform(unit)
-    figure, axes = _figure()
-    colors = plt.get_cmap('tab20' if len(classes) > 10 else 'tab10')
+    figure = Figure(**CANVAS)
+    axes = figure.add_subplot()
+    colors = colormaps['tab20' if len(classes) > 10 else 'tab10']
     for number, name in enumerate(classes):
         members = labels[chosen] == number
         color = colors(number % colors.N)
-        axes.scatter(*points[members].T, s=8, color=color, label=name, linewidths=0)
+        x, y = points[members].T
+        axes.scatter(x, y, s=8, color=color, label=name, linewidths=0)
     if len(classes) <= FEW:
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
     axes.set(xticks=[], yticks=[], title=f't-SNE of {len(chosen)} of {len(labels)} features')
-    _save(figure, path)
+    figure.savefig(path)
 
 
-def draw_confusion(labels, predicted, classes, path: str | Path, title: str = '') -> None:
+def draw_confusion(labels, predicted, classes, path: str | Path, classifier: str) -> None:
     """The confusion matrix: rows are the true classes, shares of a row add up to 1."""
-    matrix = confusion_matrix(labels, predicted, len(classes))
+    from sklearn.metrics import confusion_matrix
+
+    matrix = confusion_matrix(labels, predicted, labels=range(len(classes)))
     shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
-    figure, axes = _figure()
+    figure = Figure(**CANVAS)
+    axes = figure.add_subplot()
     image = axes.imshow(shares, vmin=0, vmax=1, cmap='Blues')
     figure.colorbar(image, ax=axes, label='share of the true class')
-    axes.set(
-        xlabel='predicted', ylabel='true', title=f'top-1 {100 * np.mean(labels == predicted):.1f} %'
-    )
+    title = f'{classifier}\ntop-1 {100 * np.mean(labels == predicted):.1f} %'
+    axes.set(xlabel='predicted', ylabel='true', title=title)
     if len(classes) <= FEW:
         axes.set_xticks(range(len(classes)), classes, rotation=45, ha='right')
         axes.set_yticks(range(len(classes)), classes)
@@ -48,22 +52,4 @@ def draw_confusion(labels, predicted, classes, path: str | Path, title: str = ''
             if count:
                 color = 'white' if shares[row, column] > 0.5 else 'black'
                 axes.text(column, row, count, ha='center', va='center', color=color, fontsize=7)
-    _save(figure, path)
-
-
-def confusion_matrix(labels, predicted, num_classes: int) -> np.ndarray:
-    """Counts (C, C) of (true class, predicted class)."""
-    matrix = np.zeros((num_classes, num_classes), int)
-    np.add.at(matrix, (np.asarray(labels), np.asarray(predicted)), 1)
-    return matrix
-
-
-def _figure():
-    figure = Figure(figsize=(9, 7), layout='constrained')
-    FigureCanvasAgg(figure)  # needs no display
-    return figure, figure.add_subplot()
-
-
-def _save(figure: Figure, path: str | Path) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path)

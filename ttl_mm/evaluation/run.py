@@ -13,10 +13,8 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline, open_splits
 from ttl_mm.evaluation.feature_file import Features, is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features
-from ttl_mm.evaluation.figures import KS, TEMPERATURE, evaluate_features, table, write_json
+from ttl_mm.evaluation.figures import evaluate_features, table, write_json
 from ttl_mm.evaluation.model import default_size, load_model
-
-FILES = {'train': 'train.safetensors', 'test': 'test.safetensors'}
 
 
 def evaluate_checkpoint(
@@ -50,6 +48,8 @@ def evaluate_checkpoint(
     Returns:
         The figures on the first process, None on the others.
     """
+    if confusion and not {'knn', 'linear'} & set(protocols):
+        raise UserError('--confusion needs a classifier: add --knn or --linear.')
     paths = find_feature_files(source)
     folder = Path(out) if out else _default_folder(source, data, paths)
     if paths is None:
@@ -57,9 +57,7 @@ def evaluate_checkpoint(
     if get_dist_info()[0] != 0:
         return None
     train, test = (read_features(path, stage) for path in paths)
-    figures, predictions = evaluate_features(
-        train, test, protocols, k or KS, temperature or (TEMPERATURE,), device
-    )
+    figures, predictions = evaluate_features(train, test, protocols, k, temperature, device)
     print(table(figures))
     folder.mkdir(parents=True, exist_ok=True)
     write_json(figures, folder / 'figures.json')
@@ -114,29 +112,18 @@ def extract_splits(
     backbone, preprocessor, about = load_model(checkpoint, config, device)
     size = size or default_size(backbone)
     splits, how = open_splits(data, size)
-    about |= {'crop': _describe(size), 'split': how}
-    for name, split in splits.items():
+    edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)
+    about |= {'crop': f'short side {edge}, centre {size}, bilinear', 'split': how}
+    paths = _feature_files(folder)
+    for (name, split), path in zip(splits.items(), paths):
         extract_features(
-            backbone,
-            preprocessor,
-            split,
-            folder / FILES[name],
-            about,
-            stages,
-            batch_size,
-            workers,
-            Progress(name),
+            backbone, preprocessor, split, path, about, stages, batch_size, workers, Progress(name)
         )
-    return _feature_files(folder)
+    return paths
 
 
 def _feature_files(folder: Path) -> tuple[Path, Path]:
-    return folder / FILES['train'], folder / FILES['test']
-
-
-def _describe(size: int) -> str:
-    edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)
-    return f'short side {edge}, centre {size}, bilinear'
+    return folder / 'train.safetensors', folder / 'test.safetensors'
 
 
 def join_group() -> None:
@@ -172,8 +159,6 @@ def _draw(
         draw_tsne(test.features, test.labels, test.classes, folder / 'tsne.png')
         written.append('tsne.png')
     if confusion:
-        if not predictions:
-            raise UserError('--confusion needs a classifier: add --knn or --linear.')
         title, predicted = next(iter(predictions.items()))
         draw_confusion(test.labels, predicted, test.classes, folder / 'confusion.png', title)
         written.append('confusion.png')

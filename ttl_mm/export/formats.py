@@ -79,7 +79,7 @@ def _read_by_house_names(path: Path, meta: Meta, prefix: str | None = None) -> N
 # mmpretrain and mmdet: {'state_dict', 'meta'}, as their own tools write
 
 
-def _write_openmmlab(state: State, meta: Meta, path: Path, prefix: str = '') -> None:
+def write_openmmlab(state: State, meta: Meta, path: Path, prefix: str = '') -> None:
     state = {prefix + name: tensor for name, tensor in state.items()}
     _save({'meta': meta, 'state_dict': state}, path)
 
@@ -119,7 +119,7 @@ def _read_timm(path: Path, meta: Meta) -> Network:
     return net.eval().forward_features
 
 
-def _write_safetensors(state: State, meta: Meta, path: Path) -> None:
+def write_safetensors(state: State, meta: Meta, path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file(dict(state), path, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
@@ -167,12 +167,12 @@ def _read_onnx(path: Path, meta: Meta) -> Network:
 FORMATS = {
     'mmpretrain': Format(
         '.pth',
-        partial(_write_openmmlab, prefix='backbone.'),
+        partial(write_openmmlab, prefix='backbone.'),
         partial(_read_by_house_names, prefix='backbone.'),
         "init_cfg=dict(type='Pretrained', checkpoint={path!r}, prefix='backbone.')",
     ),
     'mmdet': Format(
-        '.pth', _write_openmmlab, _read_mmdet,
+        '.pth', write_openmmlab, _read_mmdet,
         "init_cfg=dict(type='Pretrained', checkpoint={path!r})",
     ),
     'torchvision': Format(
@@ -190,7 +190,7 @@ FORMATS = {
         'MODEL.RESNETS.STRIDE_IN_1X1 False INPUT.FORMAT RGB',
     ),
     'safetensors': Format(
-        '.safetensors', _write_safetensors, _read_by_house_names,
+        '.safetensors', write_safetensors, _read_by_house_names,
         'safetensors.torch.load_file({path!r})',
     ),
     'onnx': Format(

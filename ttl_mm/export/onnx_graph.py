@@ -4,6 +4,7 @@ Written node by node: tracing would fold or rename the tensors and record paths 
 """
 
 import json
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -53,8 +54,9 @@ class _Graph:
 
 def resnet_graph(state: dict[str, Tensor], meta: dict[str, Any]) -> Any:
     """An ``onnx.ModelProto`` that maps images to the last feature map and its spatial mean."""
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
+    floats = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
     graph = _Graph(state)
     small = meta['backbone']['type'] == 'mmpretrain.ResNet_CIFAR'
     x = graph.relu(graph.norm(graph.conv('images', 'conv1', 1 if small else 2), 'bn1'))
@@ -72,10 +74,10 @@ def resnet_graph(state: dict[str, Tensor], meta: dict[str, Any]) -> Any:
     proto = helper.make_graph(
         graph.nodes,
         'backbone',
-        [_tensor('images', ['batch', 3, 'height', 'width'])],
+        [floats('images', shape=['batch', 3, 'height', 'width'])],
         [
-            _tensor('feature_map', ['batch', channels, 'map_height', 'map_width']),
-            _tensor('features', ['batch', channels]),
+            floats('feature_map', shape=['batch', channels, 'map_height', 'map_width']),
+            floats('features', shape=['batch', channels]),
         ],
         [numpy_helper.from_array(t.numpy(), n) for n, t in weights.items()],
     )
@@ -87,9 +89,3 @@ def resnet_graph(state: dict[str, Tensor], meta: dict[str, Any]) -> Any:
         model, {key: json.dumps(value, sort_keys=True) for key, value in properties.items()}
     )
     return model
-
-
-def _tensor(name: str, shape: list[int | str]) -> Any:
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

@@ -1,12 +1,10 @@
 """Make a file that can be handed to strangers: weights and plain facts, named by its hash."""
 
-import io
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ttl_mm.checkpoint import layouts
@@ -14,6 +12,7 @@ from ttl_mm.checkpoint.coverage import shapes_of
 from ttl_mm.checkpoint.load import load_backbone_state, refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
+from ttl_mm.export.formats import write_openmmlab, write_safetensors
 from ttl_mm.version import __version__
 from ttl_mm.zoo.cache import sha256_of
 from ttl_mm.zoo.manifest import NAME, Entry
@@ -71,7 +70,8 @@ def publish(
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / f'.{name}.{os.getpid()}{suffix}'
     try:
-        fresh.write_bytes(_encode(state, meta, suffix))
+        write = write_safetensors if suffix == '.safetensors' else write_openmmlab
+        write(state, meta, fresh)
         digest = sha256_of(fresh)
         path = folder / f'{name}-{digest[:8]}{suffix}'
         entry: dict[str, Any] = {
@@ -108,13 +108,3 @@ def _state(content: dict[str, Any], kind: str, half: bool) -> dict[str, Tensor]:
     if half:
         state = {n: t.half() if t.is_floating_point() else t for n, t in state.items()}
     return state
-
-
-def _encode(state: dict[str, Tensor], meta: dict[str, Any], suffix: str) -> bytes:
-    if suffix == '.safetensors':
-        from safetensors.torch import save
-
-        return save(state, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
-    buffer = io.BytesIO()
-    torch.save({'meta': meta, 'state_dict': state}, buffer)
-    return buffer.getvalue()
