@@ -7,7 +7,6 @@ from torch import nn
 
 from ttl_mm.errors import UserError
 from ttl_mm.models import TruncatedTripletHead, truncated_triplet_loss
-from ttl_mm.registry import MODELS
 
 
 class Linear(nn.Module):
@@ -55,10 +54,9 @@ def test_settings_choose_the_deputy(settings, ranks):
 
 def test_without_a_predictor_projections_are_compared():
     online, target = pair()
+    head = TruncatedTripletHead(None, deputy=5)
     expected = 2 * truncated_triplet_loss(online, target, (5, 5))
-    torch.testing.assert_close(
-        loss_of(TruncatedTripletHead(None, deputy=5), online, target), expected
-    )
+    torch.testing.assert_close(loss_of(head, online, target), expected)
 
 
 def test_settings_of_the_loss_are_passed_on():
@@ -81,12 +79,9 @@ def test_settings_of_the_loss_are_passed_on():
         ({'deputy': (1.5, 2)}, r'\(1\.5, 2\)'),
         ({'deputy': (1, 2, 3)}, r'\(1, 2, 3\)'),
         ({'deputy': 'easy'}, "'easy'"),
-        ({'k': 5}, 'Write deputy=5'),
-        ({'k': 4, 'smoothed': True}, r'Write deputy=\(2, 9\)'),
-        ({'smoothed': True}, r'Write deputy=\(2, 2 \* k \+ 1\)'),
-        ({'ranks': [2, 10]}, r'Write deputy=\[2, 10\]'),
-        ({'ranks': 'all'}, "Write deputy='all'"),
-        ({'k': None, 'ranks': None}, "Write deputy='median'"),
+        ({'k': 5}, 'k=5: .* Write deputy=k'),
+        ({'smoothed': True}, r'smoothed=True: .* deputy=\(2, 2 \* k \+ 1\)'),
+        ({'ranks': [2, 10]}, r'ranks=\[2, 10\]: .* ranks as deputy'),
         ({'gamma': 0}, 'gamma=0'),
         ({'gamma': float('nan')}, 'gamma=nan'),
         ({'margin': 100}, 'margin=100'),
@@ -97,20 +92,6 @@ def test_settings_of_the_loss_are_passed_on():
 def test_invalid_settings_are_refused_at_build_with_the_value(settings, found):
     with pytest.raises(UserError, match=found):
         TruncatedTripletHead(Linear(), **settings)
-
-
-def test_builds_from_a_config():
-    predictor = dict(
-        type='mmpretrain.NonLinearNeck',
-        in_channels=8,
-        hid_channels=16,
-        out_channels=8,
-        with_last_bn=False,
-        with_avg_pool=False,
-        norm_cfg=dict(type='BN1d'),
-    )
-    head = MODELS.build(dict(type='ttl_mm.TruncatedTripletHead', predictor=predictor, deputy=5))
-    assert loss_of(head, *pair()).isfinite()
 
 
 def test_computes_in_float32_under_autocast():

@@ -43,7 +43,7 @@ def test_a_stage_is_taken_from_a_whole_backbone(checkpoint: str) -> None:
 
 
 def test_as_init_cfg_of_a_module(checkpoint: str) -> None:
-    """The registry resolves it, and mmengine's own initialisation does not overwrite it."""
+    """The registry resolves it, and mmengine's own initialization does not overwrite it."""
     start = dict(type='ttl_mm.PretrainedBackbone', checkpoint=checkpoint, fresh=['norm.'])
     stage = LastStage(init_cfg=start)
     stage.init_weights()

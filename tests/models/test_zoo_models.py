@@ -5,12 +5,12 @@ import json
 
 import pytest
 import torch
-from mmengine.model import BaseModel
-from mmengine.runner import CheckpointLoader
+from mmengine.runner import CheckpointLoader, load_checkpoint
 from mmpretrain.models import ResNet
+from torch import nn
 
 import ttl_mm
-from tests.helpers.checkpoints import RunsCode
+from tests.helpers.checkpoints import RunsCode, below
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 
@@ -23,7 +23,7 @@ def zoo(tmp_path, monkeypatch):
     net = MODELS.build(BACKBONE)
     file = tmp_path / 'share' / 'tiny.pth'
     file.parent.mkdir()
-    torch.save({'state_dict': {f'backbone.{n}': t for n, t in net.state_dict().items()}}, file)
+    torch.save({'state_dict': below('backbone.', net.state_dict())}, file)
     write_manifest(tmp_path, file)
     monkeypatch.setenv('TTL_ZOO_MANIFEST', str(tmp_path / 'manifest.json'))
     monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path / 'cache'))
@@ -33,15 +33,10 @@ def zoo(tmp_path, monkeypatch):
 def write_manifest(folder, file):
     data = file.read_bytes()
     entry = {
-        'file': file.name,
-        'size': len(data),
-        'sha256': hashlib.sha256(data).hexdigest(),
-        'urls': [file.as_uri()],
-        'kind': 'backbone',
-        'licence': 'none',
-        'about': 'test',
+        'file': file.name, 'size': len(data), 'sha256': hashlib.sha256(data).hexdigest(),
+        'urls': [file.as_uri()], 'kind': 'backbone', 'licence': 'none', 'about': 'test',
         'backbone': BACKBONE,
-    }
+    }  # fmt: skip
     (folder / 'manifest.json').write_text(json.dumps({'tiny': entry}))
 
 
@@ -62,8 +57,7 @@ def test_get_model(zoo):
 
 def test_get_model_with_own_checkpoint(zoo, tmp_path):
     other = MODELS.build(BACKBONE)
-    torch.save({'state_dict': {f'encoder_q.{n}': t for n, t in other.state_dict().items()}},
-               tmp_path / 'own.pth')  # fmt: skip
+    torch.save({'state_dict': below('encoder_q.', other.state_dict())}, tmp_path / 'own.pth')
     assert same(ttl_mm.get_model('tiny', pretrained=tmp_path / 'own.pth'), other)
 
 
@@ -73,32 +67,16 @@ def test_unknown_name_suggests_the_nearest(zoo):
 
 
 @pytest.mark.parametrize('prefix', [None, 'backbone.'])
-def test_init_cfg_of_a_backbone(zoo, prefix):
+@pytest.mark.parametrize('kind', ['mmpretrain.ResNet', 'mmdet.ResNet'])
+def test_init_cfg_of_a_backbone(zoo, kind, prefix):
     init_cfg = {'type': 'Pretrained', 'checkpoint': 'ttl_mm://tiny', 'prefix': prefix}
-    model = MODELS.build({**BACKBONE, 'init_cfg': init_cfg})
-    model.init_weights()
-    assert same(model, zoo[0])
-
-
-def test_init_cfg_of_a_detector_backbone(zoo):
-    init_cfg = {'type': 'Pretrained', 'checkpoint': 'ttl_mm://tiny'}
-    model = MODELS.build({**BACKBONE, 'type': 'mmdet.ResNet', 'init_cfg': init_cfg})
+    model = MODELS.build({**BACKBONE, 'type': kind, 'init_cfg': init_cfg})
     model.init_weights()
     assert same(model, zoo[0])
 
 
 def test_load_from_of_a_whole_model(zoo):
-    from mmengine.runner import load_checkpoint
-
-    class Whole(BaseModel):
-        def __init__(self):
-            super().__init__()
-            self.backbone = MODELS.build(BACKBONE)
-
-        def forward(self, inputs, data_samples=None, mode='tensor'):
-            return self.backbone(inputs)
-
-    whole = Whole()
+    whole = nn.ModuleDict({'backbone': MODELS.build(BACKBONE)})
     load_checkpoint(whole, 'ttl_mm://tiny')
     assert same(whole.backbone, zoo[0])
 

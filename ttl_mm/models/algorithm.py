@@ -11,7 +11,7 @@ from mmpretrain.models.selfsup import BaseSelfSupervisor
 from torch import Tensor, nn
 
 from ttl_mm.compat.torch_private import foreach_lerp_
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, refuse_options
 from ttl_mm.registry import MODELS
 
 SizeRange = tuple[int, int]
@@ -27,14 +27,14 @@ _OLD_OPTIONS = {
 }
 
 
-def draw_sizes(seed: int, iteration: int, ranges: list[SizeRange]) -> list[int]:
+def draw_sizes(seed: int, iteration: int, ranges: list[SizeRange | None]) -> list[int | None]:
     """One size from each inclusive range, the same in every process and after a resume.
 
     >>> draw_sizes(seed=0, iteration=7, ranges=[(96, 224), (128, 224)])
     [198, 131]
     """
     rng = np.random.default_rng((seed, iteration))
-    return [int(rng.integers(low, high, endpoint=True)) for low, high in ranges]
+    return [int(rng.integers(*sizes, endpoint=True)) if sizes else None for sizes in ranges]
 
 
 def rescale(images: Tensor, size: int | None) -> Tensor:
@@ -55,29 +55,20 @@ class TTLAlgorithm(BaseSelfSupervisor):
 
     which is the sum of both directions for two views. The target network never gets a gradient;
     :class:`ttl_mm.engine.TargetUpdateHook` moves it after every optimizer step. A loop of your own
-    does what the hook does::
-
-        for iteration, views in enumerate(batches):
-            model.set_progress(seed, iteration)
-            loss = model.loss(views)['loss']
-            ...  # backward pass and optimizer step
-            model.update_target(momentum=0.99)
+    calls :meth:`set_progress` before every pass and :meth:`update_target` after every step.
 
     Args:
         backbone: config of the backbone, or a module that maps images (N, C, H, W) to feature
             maps: a tuple of them, as in mmpretrain, or a tensor.
         neck: config of the projector, or a module that maps the tuple to projections (N, D).
         head: config of the head, see :class:`TruncatedTripletHead`.
-        target_momentum: share m of its own weights that the target keeps in an update, at the
-            first iteration; :class:`ttl_mm.engine.TargetUpdateHook` raises it to 1.
+        target_momentum: share m of its own weights that the target keeps in the first update;
+            the hook raises it to 1.
         online_sizes: range from which each iteration draws the size to which the online network's
             two large views are resized, in pixels; None switches it off. Small crops stay.
         target_sizes: the same for the target network.
         channels_last: keep images and the weights of convolutions in that memory format, which is
             faster on CPUs and under mixed precision and takes a little more memory.
-        data_preprocessor: config; mmpretrain's SelfSupDataPreprocessor by default.
-        init_cfg: initialization of the whole model, such as
-            ``dict(type='Pretrained', checkpoint=FILE)``.
     """
 
     def __init__(
@@ -93,21 +84,13 @@ class TTLAlgorithm(BaseSelfSupervisor):
         init_cfg: dict | list | None = None,
         **old: Any,
     ):
-        for name, value in old.items():
-            if name not in _OLD_OPTIONS:
-                raise TypeError(f'TTLAlgorithm has no option {name!r}.')
-            raise UserError(f'{name}={value!r}: {_OLD_OPTIONS[name]}')
+        refuse_options('TTLAlgorithm', old, _OLD_OPTIONS)
+        data_preprocessor = data_preprocessor or dict(type='mmpretrain.SelfSupDataPreprocessor')
         super().__init__(
-            backbone=backbone,
-            neck=neck,
-            head=head,
-            data_preprocessor=data_preprocessor or dict(type='mmpretrain.SelfSupDataPreprocessor'),
-            init_cfg=init_cfg,
+            backbone, neck, head, data_preprocessor=data_preprocessor, init_cfg=init_cfg
         )
         if not 0 <= target_momentum <= 1:
-            raise UserError(
-                f'target_momentum={target_momentum}: it must lie in [0, 1], as 0.99 does.'
-            )
+            raise UserError(f'target_momentum={target_momentum}: use a share in [0, 1], as 0.99.')
         for name, sizes in (('online_sizes', online_sizes), ('target_sizes', target_sizes)):
             if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
                 raise UserError(f'{name}={sizes}: use (smallest, largest) in pixels, or None.')
@@ -119,8 +102,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
             self.backbone.to(memory_format=torch.channels_last)
         self.target_backbone = deepcopy(self.backbone).requires_grad_(False)
         self.target_neck = deepcopy(self.neck).requires_grad_(False)
-        self.seed = 0
-        self.iteration = 0
+        self.seed = self.iteration = 0
         self._update_due = False  # since the last training pass
 
     def init_weights(self) -> None:
@@ -130,23 +112,17 @@ class TTLAlgorithm(BaseSelfSupervisor):
 
     def set_progress(self, seed: int, iteration: int) -> None:
         """Tell the model where the run is; the sizes of this iteration follow from it."""
-        self.seed = seed
-        self.iteration = iteration
+        self.seed, self.iteration = seed, iteration
         self._update_due = False
-
-    def parameter_pairs(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Parameters of the target network and, in the same order, of the online network."""
-        target = [*self.target_backbone.parameters(), *self.target_neck.parameters()]
-        online = [*self.backbone.parameters(), *self.neck.parameters()]
-        return target, online
 
     @torch.no_grad()
     def update_target(self, momentum: float) -> None:
         """θ_target <- m·θ_target + (1 - m)·θ_online, parameters only."""
-        foreach_lerp_(*self.parameter_pairs(), 1 - momentum)
+        target = [*self.target_backbone.parameters(), *self.target_neck.parameters()]
+        online = [*self.backbone.parameters(), *self.neck.parameters()]
+        foreach_lerp_(target, online, 1 - momentum)
         self._update_due = False
 
-    @torch.no_grad()
     def sync_target(self) -> None:
         """Copy parameters and buffers of the online network to the target network."""
         self.target_backbone.load_state_dict(self.backbone.state_dict())
@@ -155,9 +131,7 @@ class TTLAlgorithm(BaseSelfSupervisor):
     def loss(self, inputs: list[Tensor], data_samples: list | None = None) -> dict[str, Tensor]:
         """The loss of a batch of views, each (N, C, H, W); the first two are the large ones.
 
-        Raises:
-            UserError: There is one view only; or this is the second training pass in a row without
-                :meth:`set_progress` or :meth:`update_target`, so that the target would stand still.
+        A second training pass without :meth:`set_progress` or :meth:`update_target` is refused.
         """
         if len(inputs) < NUM_TARGETS:
             raise UserError(f'{len(inputs)} view of an image: the loss needs at least two.')
@@ -182,25 +156,17 @@ class TTLAlgorithm(BaseSelfSupervisor):
         for t, target in enumerate(targets):
             sources = [p for s, p in enumerate(predictions) if s != t]
             losses.append(sum(self.head.compare(p, target) for p in sources) / len(sources))
-        self._update_due = self._update_due or trains
+        self._update_due |= trains
         return {'loss': losses[0] + losses[1]}
 
     def view_sizes(self) -> dict[str, list[int | None]]:
-        """The sizes of this iteration for the two large views of either network.
-
-        Drawn in the order of the released code: online 1, online 2, target 2, target 1.
-        """
-        laws = [self.online_sizes, self.online_sizes, self.target_sizes, self.target_sizes]
-        drawn = iter(draw_sizes(self.seed, self.iteration, [law for law in laws if law]))
-        online_1, online_2, target_2, target_1 = [next(drawn) if law else None for law in laws]
+        """Sizes of the two large views in this iteration, drawn in the released code's order."""
+        ranges = [self.online_sizes] * 2 + [self.target_sizes] * 2
+        online_1, online_2, target_2, target_1 = draw_sizes(self.seed, self.iteration, ranges)
         return {'online': [online_1, online_2], 'target': [target_1, target_2]}
 
     def project(self, views: list[Tensor]) -> list[Tensor]:
-        """Online projections, (N, D) per view.
-
-        Large views pass one by one, so that each has its own batch statistics; small crops of one
-        size pass together.
-        """
+        """Online projections, (N, D) per view; small crops of one size pass together."""
         projections = [_project(self.backbone, self.neck, view) for view in views[:NUM_TARGETS]]
         for _, same_size in groupby(views[NUM_TARGETS:], key=lambda view: view.shape):
             crops = list(same_size)

@@ -14,19 +14,11 @@ from torch.autograd.function import once_differentiable
 _BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
-def fast_triplets(
-    query: Tensor, key: Tensor, window: tuple[int, int] | None, gamma: float, offset: int
-) -> Tensor:
-    """γ·d_pos - d_deputy (N,) of queries (N, D) against keys (M, D), which get no gradient.
+class FastTriplets(torch.autograd.Function):
+    """l = γ·d_pos - d_deputy (N,) of queries (N, D) against keys (M, D), which get no gradient.
 
-    ``window`` holds the ranks (lo, hi) of the deputy, all of them among the M - 1 negatives; None
-    is semi-hard. Row ``offset + i`` of the keys is the positive of query i.
-    """
-    return _Triplets.apply(query, key, window, gamma, offset)
-
-
-class _Triplets(torch.autograd.Function):
-    """l = γ·d_pos - d_deputy of every query.
+    ``window`` holds the ranks (lo, hi) of the deputy, clamped to those that exist; None is
+    semi-hard. Row ``offset + i`` of the keys is the positive of query i.
 
     With the mirrored unit query q = -query / |query| and unit keys z_j a distance is a product,
     d_j = q·z_j. As long as no two negatives change places the deputy is a mean over fixed keys, so

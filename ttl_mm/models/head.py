@@ -1,8 +1,7 @@
 """The head: predictor, and the truncated triplet loss of its predictions."""
 
 import logging
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from mmengine.dist import all_gather, get_rank
@@ -10,14 +9,18 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ttl_mm.errors import UserError
-from ttl_mm.models.losses import ALL, SEMI_HARD, deputy_ranks, truncated_triplet_loss
+from ttl_mm.errors import UserError, refuse_options
+from ttl_mm.models.losses import ALL, SEMI_HARD, deputy_ranks, is_rank, truncated_triplet_loss
 from ttl_mm.registry import MODELS
 
 Deputy = int | tuple[int, int] | str
 
-#: the paper's k = m/2
-MEDIAN = 'median'
+MEDIAN = 'median'  # the paper's k = m/2
+_OLD_OPTIONS = dict.fromkeys(
+    ('k', 'smoothed', 'ranks'),
+    'one option replaces k, smoothed and ranks. Write deputy=k, for smoothed=True '
+    "deputy=(2, 2 * k + 1), for k=None deputy='median', or the value of ranks as deputy.",
+)
 
 
 @MODELS.register_module()
@@ -57,21 +60,17 @@ class TruncatedTripletHead(BaseModule):
         **old: Any,
     ):
         super().__init__(init_cfg)
-        if old:
-            _refuse_old_options(**old)
-        if not gamma > 0:
-            raise UserError(f'gamma={gamma}: the weight of the positive must be above 0.')
+        refuse_options('TruncatedTripletHead', old, _OLD_OPTIONS)
+        if not (gamma > 0 and loss_weight > 0):
+            raise UserError(f'gamma={gamma}, loss_weight={loss_weight}: both must be above 0.')
         if not margin < gamma + 1:
             raise UserError(
                 f'margin={margin}: the loss never exceeds gamma + 1 = {gamma + 1}, so every '
                 'triplet would be clipped. The margin is a floor, such as -100.'
             )
-        if not loss_weight > 0:
-            raise UserError(f'loss_weight={loss_weight}: it must be above 0.')
         if deputy_ceiling is not None and not -1 < deputy_ceiling <= 1:
             raise UserError(f'deputy_ceiling={deputy_ceiling}: a distance is -cos, within (-1, 1].')
-        if predictor is None:
-            predictor = nn.Identity()
+        predictor = nn.Identity() if predictor is None else predictor
         self.predictor = predictor if isinstance(predictor, nn.Module) else MODELS.build(predictor)
         self.deputy = check_deputy(deputy)
         self.gamma = gamma
@@ -79,13 +78,13 @@ class TruncatedTripletHead(BaseModule):
         self.loss_weight = loss_weight
         self.deputy_ceiling = deputy_ceiling
         self.gather_negatives = gather_negatives
-        self._announced = False
-        self._warned = False
+        self._announced = self._warned = False
 
     def predict(self, projection: Tensor) -> Tensor:
         """Predictions (N, D) of projections (N, D), in float32 under autocast as well."""
+        projection = projection.to(torch.promote_types(projection.dtype, torch.float32))
         with torch.autocast(projection.device.type, enabled=False):
-            prediction = self.predictor((_at_least_float32(projection),))
+            prediction = self.predictor((projection,))
         return prediction if isinstance(prediction, Tensor) else prediction[0]
 
     def compare(self, prediction: Tensor, target: Tensor) -> Tensor:
@@ -97,15 +96,10 @@ class TruncatedTripletHead(BaseModule):
             offset = get_rank() * len(keys)
             keys = torch.cat(all_gather(keys))
         self._report(len(keys) - 1)
+        ranks, ceiling = self.window(len(keys) - 1) or SEMI_HARD, self.deputy_ceiling
         with torch.autocast(prediction.device.type, enabled=False):
             loss = truncated_triplet_loss(
-                prediction,
-                keys,
-                self.window(len(keys) - 1) or SEMI_HARD,
-                gamma=self.gamma,
-                margin=self.margin,
-                deputy_ceiling=self.deputy_ceiling,
-                offset=offset,
+                prediction, keys, ranks, self.gamma, self.margin, ceiling, offset=offset
             )
         return self.loss_weight * loss
 
@@ -114,10 +108,9 @@ class TruncatedTripletHead(BaseModule):
 
         They are the ranks asked for; the loss clamps those that a small batch does not have.
         """
-        if self.deputy == SEMI_HARD:
-            return None
         if isinstance(self.deputy, str):
-            return (1, num_negatives) if self.deputy == ALL else deputy_ranks(num_negatives)
+            median, every = deputy_ranks(num_negatives), (1, num_negatives)
+            return {MEDIAN: median, ALL: every, SEMI_HARD: None}[self.deputy]
         return self.deputy if isinstance(self.deputy, tuple) else (self.deputy, self.deputy)
 
     def _report(self, num_negatives: int) -> None:
@@ -125,9 +118,7 @@ class TruncatedTripletHead(BaseModule):
         _, hi = self.window(num_negatives) or (1, 1)
         if not self._announced:
             rank = f' (rank {hi})' if self.deputy == MEDIAN else ''
-            print_log(
-                f'{num_negatives} negatives per anchor, deputy: {self.deputy}{rank}', 'current'
-            )
+            print_log(f'{num_negatives} negatives, deputy: {self.deputy}{rank}', 'current')
             self._announced = True
         if not self._warned and hi > num_negatives:
             print_log(
@@ -145,39 +136,12 @@ def check_deputy(deputy: Any) -> Deputy:
     >>> check_deputy([2, 10])
     (2, 10)
     """
-    if isinstance(deputy, str):
-        if deputy in (MEDIAN, SEMI_HARD, ALL):
-            return deputy
-    elif isinstance(deputy, Sequence):
-        if len(deputy) == 2 and all(map(_is_rank, deputy)) and deputy[0] <= deputy[1]:
-            return tuple(deputy)
-    elif _is_rank(deputy):
+    if deputy in (MEDIAN, SEMI_HARD, ALL) or is_rank(deputy):
         return deputy
+    is_pair = isinstance(deputy, (list, tuple)) and len(deputy) == 2 and all(map(is_rank, deputy))
+    if is_pair and deputy[0] <= deputy[1]:
+        return tuple(deputy)
     raise UserError(
         f'deputy={deputy!r}: use a rank such as 5 (the hardest negative is 1), two ranks such as '
         f'(2, 10), {MEDIAN!r}, {SEMI_HARD!r} or {ALL!r}.'
     )
-
-
-def _is_rank(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _refuse_old_options(
-    k: int | None = None, smoothed: bool = False, ranks: Any = None, **unknown: Any
-) -> NoReturn:
-    """Tell the new spelling of a deputy."""
-    if unknown:
-        raise TypeError(f'TruncatedTripletHead has no option {", ".join(unknown)}.')
-    if ranks is not None:
-        deputy = repr(ranks)
-    elif smoothed:
-        deputy = '(2, 2 * k + 1)' if k is None else f'(2, {2 * k + 1})'
-    else:
-        deputy = repr(MEDIAN if k is None else k)
-    found = f'k={k}, smoothed={smoothed}, ranks={ranks!r}'
-    raise UserError(f'{found}: one option replaces these three. Write deputy={deputy}.')
-
-
-def _at_least_float32(x: Tensor) -> Tensor:
-    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,37 +1,25 @@
-"""The truncated triplet loss as pure functions, in the paper's units.
-
-    L = max(γ·d_pos - d_deputy, C)
-
-in three steps, which :func:`plain_truncated_triplet_loss` takes one after the other:
+"""The truncated triplet loss L = max(γ·d_pos - d_deputy, C), as pure functions for its three steps.
 
 1. distance: d(a, b) = -cos(a, b) of every query to every key, :func:`cosine_distances`;
 2. selection: the distances of the positive and of the deputy, :func:`select_deputy`;
 3. reduction: the floor C, and the mean over the batch, :func:`reduce_triplets`.
 
-:func:`truncated_triplet_loss` is what training calls: the same values and gradients, faster. The
-released code's value of one direction is 2·max(l, -50) + 100, where l = γ·d_pos - d_deputy.
+:func:`plain_truncated_triplet_loss` takes them one after the other. Training calls
+:func:`truncated_triplet_loss`: the same values and gradients, faster.
 """
-
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ttl_mm.errors import UserError
-from ttl_mm.models.fast_loss import fast_triplets
+from ttl_mm.models.fast_loss import FastTriplets
 
 #: (lo, hi), counted from 1 and inclusive, or one of the two names below
 Ranks = tuple[int, int] | str
-
 #: per anchor the nearest negative farther away than its positive; the farthest if there is none
 SEMI_HARD = 'semi-hard'
-#: the mean over all negatives
-ALL = 'all'
-
-_REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    'mean': Tensor.mean, 'sum': Tensor.sum, 'none': lambda loss: loss,
-}  # fmt: skip
+ALL = 'all'  # the mean over all negatives
 
 
 def cosine_distances(query: Tensor, key: Tensor) -> Tensor:
@@ -73,9 +61,10 @@ def reduce_triplets(loss: Tensor, margin: float = -100.0, reduction: str = 'mean
     >>> reduce_triplets(torch.tensor([-3.0, 1.0]), margin=-1.0)
     tensor(0.)
     """
-    if reduction not in _REDUCTIONS:
-        raise UserError(f'reduction={reduction!r}: use one of {", ".join(_REDUCTIONS)}.')
-    return _REDUCTIONS[reduction](F.threshold(loss, margin, margin))
+    if reduction not in ('mean', 'sum', 'none'):
+        raise UserError(f"reduction={reduction!r}: use 'mean', 'sum' or 'none'.")
+    loss = F.threshold(loss, margin, margin)
+    return loss if reduction == 'none' else getattr(loss, reduction)()
 
 
 def plain_truncated_triplet_loss(
@@ -88,10 +77,7 @@ def plain_truncated_triplet_loss(
     reduction: str = 'mean',
     offset: int = 0,
 ) -> Tensor:
-    """The definition of :func:`truncated_triplet_loss`, for at least one negative.
-
-    A test holds that function to this one. Read this one; call the other.
-    """
+    """The definition of :func:`truncated_triplet_loss`, for at least one negative; slower."""
     distances = cosine_distances(query, key.detach())  # (N, M)
     positive, deputy = select_deputy(distances, ranks, offset)  # (N,), (N,)
     if deputy_ceiling is not None:
@@ -120,23 +106,21 @@ def truncated_triplet_loss(
         gamma: the weight of the positive.
         margin: the floor C. A row at the floor has no gradient.
         deputy_ceiling: a deputy beyond this distance is not pushed any further.
-        reduction: 'mean' (rows at the floor count), 'sum' or 'none'.
+        reduction: 'mean' (rows at the floor count), 'sum' or 'none', which gives (N,).
         offset: the first positive, where ``key`` was gathered from several processes.
 
-    Returns:
-        A scalar, or (N,) with ``reduction='none'``. Without any negative it is zero.
+    Without any negative the loss is zero.
 
-    Example:
-        >>> query = key = torch.eye(4)  # every positive at -1, every negative at 0
-        >>> truncated_triplet_loss(query, key, ranks=(2, 3))
-        tensor(-2.)
+    >>> query = key = torch.eye(4)  # every positive at -1, every negative at 0
+    >>> truncated_triplet_loss(query, key, ranks=(2, 3))
+    tensor(-2.)
     """
     dtype = torch.promote_types(query.dtype, torch.float32)
     query, key = query.to(dtype), key.detach().to(dtype)
     if len(key) < 2:
         return reduce_triplets(query.sum(dim=1) * 0, -1.0, reduction)
     window = None if ranks == SEMI_HARD else rank_window(ranks, len(key) - 1)
-    loss = fast_triplets(query, key, window, gamma, offset)  # (N,)
+    loss = FastTriplets.apply(query, key, window, gamma, offset)  # (N,)
     if deputy_ceiling is not None:  # γ·d_pos - min(d_deputy, ceiling)
         d_pos = -F.cosine_similarity(query, key[offset : offset + len(query)])
         loss = torch.maximum(loss, gamma * d_pos - deputy_ceiling)
@@ -157,6 +141,11 @@ def rank_window(ranks: Ranks, num_negatives: int) -> tuple[int, int]:
     return max(1, min(lo, num_negatives)), max(1, min(hi, num_negatives))
 
 
+def is_rank(value: object) -> bool:
+    """Whether the value is an integer from 1, the rank of the hardest negative."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def deputy_ranks(
     num_negatives: int, k: int | None = None, smoothed: bool = False
 ) -> tuple[int, int]:
@@ -172,6 +161,6 @@ def deputy_ranks(
         if smoothed:
             raise UserError('smoothed=True with k=None: set k, since ranks 2..2k+1 depend on it.')
         k = (num_negatives + 1) // 2
-    elif not isinstance(k, int) or k < 1:
+    elif not is_rank(k):
         raise UserError(f'k={k!r}: a rank is an integer, and the hardest negative is rank 1.')
     return rank_window((2, 2 * k + 1) if smoothed else (k, k), num_negatives)

@@ -19,11 +19,7 @@ class PretrainedBackbone:
     Every tensor of the module must come from the checkpoint; mmengine's ``Pretrained`` would accept
     a file in which nothing matches. Stages that only the checkpoint has are ignored::
 
-        backbone=dict(
-            type='ResNet',
-            depth=50,
-            init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint='epoch_200.pth'),
-        )
+        init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint='epoch_200.pth')
 
     Args:
         checkpoint: A file in any layout that :func:`~ttl_mm.checkpoint.load.load_backbone_state`
@@ -36,12 +32,10 @@ class PretrainedBackbone:
         self.fresh = tuple(fresh)
 
     def __call__(self, module: nn.Module) -> None:
-        """Load the weights, and log how many tensors came from the checkpoint."""
         if not self.checkpoint:
             raise UserError(
-                f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint, with '
-                '--cfg-options model.backbone.init_cfg.checkpoint=FILE or as '
-                'projects/detection/run.sh does, or choose a config that starts at random.'
+                f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint with '
+                '--cfg-options model.backbone.init_cfg.checkpoint=FILE, or start at random.'
             )
         parts = {name for name, _ in module.named_children()}
         state = load_backbone_state(self.checkpoint)
@@ -53,8 +47,5 @@ class PretrainedBackbone:
         if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
             update_init_info(module, init_info=f'PretrainedBackbone: {self.checkpoint}')
         fresh = f', {len(kept)} keep their initial values' if kept else ''
-        print_log(
-            f'{type(module).__name__}: all {len(loaded.matched) - len(kept)} tensors from '
-            f'{self.checkpoint}{fresh}',
-            logger='current',
-        )
+        count = f'{type(module).__name__}: all {len(loaded.matched) - len(kept)} tensors'
+        print_log(f'{count} from {self.checkpoint}{fresh}', 'current')

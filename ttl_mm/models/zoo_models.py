@@ -30,13 +30,10 @@ def get_model(
         allow_unhashed: Accept a download for which nobody has published a hash.
         overrides: Options of the backbone, such as ``out_indices=(0, 1, 2, 3)``.
 
-    Returns:
-        The model, which maps images (N, 3, H, W), normalized as ``ttl zoo list`` says, to a tuple
-        of feature maps.
+    It maps images (N, 3, H, W), normalized as ``ttl zoo list`` says, to a tuple of feature maps.
 
-    Example:
-        >>> model = get_model('ttl_r18_digits', pretrained=False)
-        >>> [maps] = model(torch.zeros(1, 3, 16, 16))
+    >>> model = get_model('ttl_r18_digits', pretrained=False)
+    >>> [maps] = model(torch.zeros(1, 3, 16, 16))
     """
     entry = find_entry(name)
     backbone = MODELS.build({**entry.backbone, **overrides})
@@ -44,5 +41,5 @@ def get_model(
         pretrained = fetch_checkpoint(entry, allow_unhashed=allow_unhashed)
     if pretrained is not False:
         load_state(backbone, load_backbone_state(pretrained), str(pretrained))
-    backbone.to(device).eval()
+    backbone.to(device).eval()  # which returns nothing in mmpretrain
     return backbone
