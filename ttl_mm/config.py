@@ -1,7 +1,7 @@
 """Read a config and catch the typing errors that mmengine lets pass."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -18,7 +18,7 @@ _OTHER_KEYS = {
     'efficient_conv_bn_eval', 'env_cfg', 'find_unused_parameters', 'model_wrapper_cfg',
     'runner_type', 'strategy', 'sync_bn', 'tta_model', 'tta_pipeline', 'work_dir',
 }  # fmt: skip
-KNOWN_KEYS = (set(signature(mmengine.runner.Runner.__init__).parameters) | _OTHER_KEYS) - {
+KNOWN_KEYS = {*signature(mmengine.runner.Runner.__init__).parameters, *_OTHER_KEYS} - {
     'self',
     'cfg',
 }
@@ -61,7 +61,8 @@ def check_own_keys(path: Path) -> None:
     A name is read if mmengine knows it, or if the file itself uses it (as in ``type=data_type``).
     """
     tree = ast.parse(path.read_text(), filename=str(path))
-    used = {node.id for node in ast.walk(tree) if _reads(node)}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
     for statement in tree.body:
         if not isinstance(statement, ast.Assign):
             continue
@@ -70,10 +71,6 @@ def check_own_keys(path: Path) -> None:
             if name and name not in KNOWN_KEYS | used and not name.startswith('_'):
                 near = _nearest(name, KNOWN_KEYS) or ' Delete it.'
                 raise UserError(f'{path}:{statement.lineno}: nothing reads {name!r}.{near}')
-
-
-def _reads(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
 
 
 def merge_options(config: Config, options: Mapping[str, Any]) -> None:
@@ -116,7 +113,7 @@ def _check_path(config: Mapping, key: str) -> None:
             raise UserError(f'--cfg-options {key}: {where} is {here!r}, which has no keys.')
 
 
-def _nearest(name: str, known) -> str:
+def _nearest(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, [str(key) for key in known], n=1, cutoff=0.5)
     return f' Did you mean {close[0]!r}?' if close else ''
 

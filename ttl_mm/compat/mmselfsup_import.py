@@ -1,8 +1,6 @@
 """Import mmcls and mmselfsup, which refuse today's mmcv and would register a name twice."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -32,38 +30,20 @@ def import_mmselfsup() -> None:
             '`pip install --no-deps mmselfsup==1.0.0 mmcls==1.0.0rc6`, then '
             '`pip install attrs future scikit-learn tensorboard`; `make full` has them all.'
         )
+    mmcv = import_module('mmcv')
     import_module('mmpretrain.models')  # first, so that its ResLayerExtraNorm is the one that stays
-    with reported_mmcv(ACCEPTED_MMCV), set_aside(CLASH):
+    mmdet = sys.modules.get('mmdet.registry')  # imported by mmpretrain.models if it can be
+    models = mmdet.MODELS.module_dict if mmdet else {}
+    version, stays = mmcv.__version__, models.pop(CLASH, None)
+    mmcv.__version__ = ACCEPTED_MMCV
+    try:
         for part in PARTS:
             import_module(part)
+    finally:
+        mmcv.__version__ = version
+        models.pop(CLASH, None)
+        if stays is not None:
+            models[CLASH] = stays
     for registry in vars(import_module('mmselfsup.registry')).values():
         if isinstance(registry, Registry) and registry.scope == 'mmselfsup':
             mark_as_imported(registry)  # one location, mmselfsup.engine.runner, was never shipped
-
-
-@contextmanager
-def reported_mmcv(version: str) -> Iterator[None]:
-    """Let mmcv report another version."""
-    import mmcv
-
-    before = mmcv.__version__
-    mmcv.__version__ = version
-    try:
-        yield
-    finally:
-        mmcv.__version__ = before
-
-
-@contextmanager
-def set_aside(name: str) -> Iterator[None]:
-    """Take a model out of mmdet's registry, and put it back in the place of what came meanwhile."""
-    mmdet = sys.modules.get('mmdet.registry')  # imported by mmpretrain.models if it can be
-    models = mmdet.MODELS.module_dict if mmdet else {}
-    before = dict(models)
-    models.pop(name, None)
-    try:
-        yield
-    finally:
-        models.pop(name, None)
-        if name in before:
-            models[name] = before[name]

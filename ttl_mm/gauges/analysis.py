@@ -14,39 +14,22 @@ from ttl_mm.gauges.collapse import effective_rank, feature_std
 
 @dataclass
 class Analysis:
-    """What was measured of some features; rates are per rank 1..m.
-
-    Args:
-        images: Number of features.
-        classes: Number of classes among them.
-        batch_size: Images of a batch, m + 1.
-        divergence: Class divergence at equal spread within classes.
-        divergence_total: The same at equal total spread.
-        std: Of the unit features, averaged over dimensions.
-        effective_rank: Dimensions used.
-        rates: Share of the anchors whose negative at a rank is false.
-        perfect_rates: The same for features that know the classes.
-        chance: The same for a random pick.
-        frequencies: (lo, hi) to Pr(Omega|A) and Pr(Omega|B).
-        measured_k: First rank at which negatives are false no more often than a random pick.
-        safe_k: Smallest rank whose risk under perfect features is within the bound.
-        risk: That bound.
-    """
+    """What was measured of some features; rates are per rank 1..m."""
 
     images: int
     classes: int
-    batch_size: int
-    divergence: float
-    divergence_total: float
-    std: float
+    batch_size: int  # m + 1
+    divergence: float  # of the classes, at equal spread within them
+    divergence_total: float  # the same at equal total spread
+    std: float  # of the unit features, averaged over dimensions
     effective_rank: float
-    rates: list[float]
-    perfect_rates: list[float]
-    chance: float
-    frequencies: dict[tuple[int, int], tuple[float, ...]]
-    measured_k: int
-    safe_k: int
-    risk: float
+    rates: list[float]  # share of the anchors whose negative at a rank is false
+    perfect_rates: list[float]  # the same for features that know the classes
+    chance: float  # the same for a random pick
+    frequencies: dict[tuple[int, int], tuple[float, ...]]  # (lo, hi): Pr(Omega|A), Pr(Omega|B)
+    measured_k: int  # first rank at which negatives are false no more often than a random pick
+    safe_k: int  # smallest rank whose risk under perfect features is within the bound
+    risk: float  # that bound
 
 
 def analyze_features(

@@ -7,8 +7,8 @@ false exactly when the batch holds at least k more images of that class, whose s
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import betainc, gammaln, logsumexp
@@ -36,10 +36,15 @@ def log_overclustering_risk(m: int, k: int, p: float | Sequence[float]) -> float
     """Natural logarithm of :func:`overclustering_risk`; does not underflow."""
     if m < 0:
         raise ValueError(f'the number of negatives m must not be negative, got {m}')
-    if np.ndim(p) == 0:
-        return _log_tail(m, k, _checked_share(p))
+    shares = np.asarray(p, dtype=np.float64)
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise ValueError(f'the share p of a class lies in [0, 1], got {p}')
+    if shares.ndim == 0:
+        return _log_tail(m, k, shares.item())
+    if not math.isclose(shares.sum(), 1, rel_tol=1e-6):
+        raise ValueError(f'the shares p of all classes sum to 1, got {shares.sum()}')
     # an anchor is of class c with probability p_c, and so is each of its negatives
-    shares, counts = np.unique(_checked_shares(p), return_counts=True)
+    shares, counts = np.unique(shares / shares.sum(), return_counts=True)
     tails = [_log_tail(m, k, share) for share in shares.tolist()]
     return min(0.0, float(logsumexp(tails, b=shares * counts)))
 
@@ -51,14 +56,8 @@ def smallest_safe_k(m: int, p: float | Sequence[float], risk: float) -> int:
     """
     if not 0 <= risk <= 1:
         raise ValueError(f'the bound on the risk is a probability, got {risk}')
-    low, high = 1, m + 1  # the risk falls with k, and is 0 at m + 1
-    while low < high:
-        middle = (low + high) // 2
-        if overclustering_risk(m, middle, p) <= risk:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    ranks = range(1, m + 1)  # the risk falls with k, and is 0 at m + 1
+    return 1 + bisect_left(ranks, True, key=lambda k: overclustering_risk(m, k, p) <= risk)
 
 
 def _log_tail(m: int, k: int, p: float) -> float:
@@ -80,16 +79,3 @@ def _log_tail(m: int, k: int, p: float) -> float:
     j = np.arange(k, m)
     ratios = (m - j) / (j + 1) * (p / (1 - p))  # of each term to the one before; all below 1
     return float(log_first + np.log1p(np.cumprod(ratios).sum()))
-
-
-def _checked_share(p: Any) -> float:
-    if not 0 <= p <= 1:
-        raise ValueError(f'the share p of a class lies in [0, 1], got {p}')
-    return float(p)
-
-
-def _checked_shares(p: Any) -> np.ndarray:
-    shares = np.asarray(p, dtype=np.float64)
-    if not (shares >= 0).all() or not math.isclose(shares.sum(), 1, rel_tol=1e-6):
-        raise ValueError(f'the shares of all classes are >= 0 and sum to 1, got {shares.sum()}')
-    return shares / shares.sum()

@@ -144,10 +144,9 @@ def _selected(by_rank: Tensor, ranks: tuple[int, int]) -> Tensor:
     return by_rank[:, min(low, high) - 1 : high] if high else by_rank
 
 
-def _check_rows(labels: Tensor, *matrices: Tensor) -> None:
-    for matrix in matrices:
-        if matrix.ndim != 2 or labels.shape != matrix.shape[:1]:
-            raise ValueError(
-                f'labels of shape {tuple(labels.shape)} do not belong to features of shape '
-                f'{tuple(matrix.shape)}: one label per row is needed'
-            )
+def _check_rows(labels: Tensor, features: Tensor) -> None:
+    if features.ndim != 2 or labels.shape != features.shape[:1]:
+        raise ValueError(
+            f'labels of shape {tuple(labels.shape)} do not belong to features of shape '
+            f'{tuple(features.shape)}: one label per row is needed'
+        )

@@ -9,6 +9,8 @@ as g perfectly separated classes do, so k is safe for C classes exactly when it 
 the smallest safe k is the one that allows the fewest poles below C.
 """
 
+from bisect import bisect_left
+
 from ttl_mm.gauges.binomial_tail import overclustering_risk
 
 
@@ -26,16 +28,14 @@ def fewest_poles(m: int, k: int, risk: float) -> int:
         raise ValueError(f'a rank among {m} negatives is 1..{m}, got {k}')
     if not 0 < risk < 1:
         raise ValueError(f'the bound on the risk lies between 0 and 1, got {risk}')
-    low, high = 1, 2  # one pole never satisfies the loss
-    while overclustering_risk(m, k, 1 / high) > risk:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if overclustering_risk(m, k, 1 / middle) <= risk:
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def enough(poles: int) -> bool:
+        return overclustering_risk(m, k, 1 / poles) <= risk
+
+    most = 2  # one pole never satisfies the loss
+    while not enough(most):
+        most *= 2
+    return bisect_left(range(most), True, lo=most // 2, key=enough)
 
 
 def pole_loss(n: int, poles: int, ranks: tuple[int, int], gamma: float = 2.0) -> float:
@@ -44,12 +44,12 @@ def pole_loss(n: int, poles: int, ranks: tuple[int, int], gamma: float = 2.0) ->
     The poles are as far apart as they can be, at the corners of a simplex with distance
     1/(poles - 1); an image has about n/poles - 1 negatives on its own pole at distance -1. With
     one pole this is the collapse value :math:`-\gamma + 1`, with two poles and
-    :math:`lo \ge n/2` the global minimum :math:`-\gamma - 1`.
+    :math:`lo \ge n/2` the global minimum :math:`-\gamma - 1`. Where the number of poles does not
+    divide n, images of larger and smaller poles are averaged.
 
     Args:
         n: Images of a batch.
-        poles: From 1 to n; where it does not divide n, images of larger and smaller poles are
-            averaged.
+        poles: From 1 to n.
         ranks: (lo, hi) of the deputy.
         gamma: Weight of the positive.
     """
