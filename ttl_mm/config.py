@@ -7,8 +7,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-import mmengine
 from mmengine.config import Config
+from mmengine.runner import Runner
 
 from ttl_mm.errors import UserError
 
@@ -18,10 +18,7 @@ _OTHER_KEYS = {
     'efficient_conv_bn_eval', 'env_cfg', 'find_unused_parameters', 'model_wrapper_cfg',
     'runner_type', 'strategy', 'sync_bn', 'tta_model', 'tta_pipeline', 'work_dir',
 }  # fmt: skip
-KNOWN_KEYS = {*signature(mmengine.runner.Runner.__init__).parameters, *_OTHER_KEYS} - {
-    'self',
-    'cfg',
-}
+KNOWN_KEYS = {*signature(Runner.__init__).parameters, *_OTHER_KEYS} - {'self', 'cfg'}
 
 
 def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> Config:

@@ -69,7 +69,7 @@ def test_a_planned_config_is_its_recipe_with_other_numbers(tmp_path):
     assert config.train_dataloader.dataset == base.train_dataloader.dataset
     assert config.model.head.deputy == plan.k
     assert read_recipe(tmp_path / 'plan.py') == plan.recipe
-    assert [s['end'] for s in config.param_scheduler] == [plan.recipe.warmup_epochs, 50]
+    assert [s['end'] for s in config.param_scheduler] == [2, 50]  # a warm-up of 10 of 200 epochs
     assert config.default_hooks.target_update.horizon_epochs == 50
 
 

@@ -4,8 +4,7 @@ import json
 import subprocess
 import sys
 
-import pytest
-
+import ttl_mm.compat.mmselfsup_import as imports
 from ttl_mm.engine.runner.launch import exit_code, train
 from ttl_mm.engine.state.exit_codes import USER_ERROR
 
@@ -67,35 +66,18 @@ def changes(before: dict, after: dict) -> dict[str, set[str]]:
     return {registry: names for registry, names in found.items() if names}
 
 
-@pytest.fixture(scope='module')
-def story():
-    lines = [line for line in printed(STORY) if line.startswith('[')]
-    titles = ('without it', 'failed', 'bridged', 'again')
-    return {title: json.loads(line) for title, line in zip(titles, lines, strict=True)}
-
-
-def test_nothing_of_ours_imports_it_unasked(story):
-    assert story['without it'][2] is False
-    assert story['bridged'][2] is True
-
-
-def test_versions_and_registries_are_what_they_were(story):
-    (before, versions, _), (after, versions_after, _) = story['without it'], story['bridged']
-    assert versions_after == versions
-    changed = changes(before, after)
+def test_versions_and_registries_are_what_they_were():
+    """After an import that fails, after one that works, and after a second one."""
+    lines = [json.loads(line) for line in printed(STORY) if line.startswith('[')]
+    (before, versions, imported), failed, bridged, again = lines
+    assert (imported, bridged[2]) == (False, True)  # nothing of ours imports it unasked
+    assert failed[1] == bridged[1] == versions
+    assert changes(before, failed[0]) == {}
+    changed = changes(before, bridged[0])
     assert set(changed) == {'hook ttl_mm', 'model ttl_mm', 'transform ttl_mm'}
     assert set.union(*changed.values()) == OURS
-
-
-def test_a_failed_import_leaves_nothing_behind_and_can_be_repeated(story):
-    (before, versions, _), (after, versions_after, _) = story['without it'], story['failed']
-    assert versions_after == versions
-    assert changes(before, after) == {}
-    assert 'TTLAlgorithm' in story['bridged'][0]['model mmselfsup']
-
-
-def test_a_second_time_changes_nothing(story):
-    assert story['again'] == story['bridged']
+    assert 'TTLAlgorithm' in bridged[0]['model mmselfsup']
+    assert again == bridged
 
 
 def test_it_can_come_before_mmdet():
@@ -105,8 +87,6 @@ def test_it_can_come_before_mmdet():
 def test_absent_it_says_what_to_install(tmp_path, monkeypatch, capsys):
     config = tmp_path / 'config.py'
     config.write_text("custom_imports = dict(imports=['ttl_mm.tasks.mmselfsup.parts'])\n")
-    import ttl_mm.compat.mmselfsup_import as imports
-
     monkeypatch.delitem(sys.modules, 'ttl_mm.tasks.mmselfsup.parts', raising=False)
     monkeypatch.setattr(imports, 'find_spec', lambda name: None if name == 'mmselfsup' else 1)
     assert exit_code(lambda: train(str(config), work_dir=str(tmp_path))) == USER_ERROR

@@ -10,25 +10,20 @@ def tensors() -> list[torch.Tensor]:
 
 
 def test_foreach_functions_equal_a_loop_over_the_tensors():
-    ones = [torch.ones_like(x) for x in tensors()]
-    in_place = {
-        'add': (private.foreach_add_, lambda x, one: x + 0.5 * one, {'alpha': 0.5}),
-        'sub': (private.foreach_sub_, lambda x, one: x - one, {}),
-        'mul': (private.foreach_mul_, lambda x, one: x * one, {}),
-    }
-    for function, expected, options in in_place.values():
+    twos = [torch.full_like(x, 2) for x in tensors()]
+    for function, options, expected in (
+        (private.foreach_add_, {'alpha': 0.5}, lambda x: x + 1),
+        (private.foreach_sub_, {}, lambda x: x - 2),
+        (private.foreach_mul_, {}, lambda x: x * 2),
+        (private.foreach_lerp_, {'weight': 0.25}, lambda x: x + 0.25 * (2 - x)),
+    ):
         changed = tensors()
-        function(changed, ones, **options)
-        for x, one, found in zip(tensors(), ones, changed):
-            assert found.equal(expected(x, one))
-    changed = tensors()
-    private.foreach_lerp_(changed, ones, 0.25)
-    for x, found in zip(tensors(), changed):
-        torch.testing.assert_close(found, x + 0.25 * (1 - x))
-    for x, found in zip(tensors(), private.foreach_add(tensors(), ones, alpha=2)):
-        assert found.equal(x + 2)
-    for x, found in zip(tensors(), private.foreach_norm(tensors())):
-        torch.testing.assert_close(found, x.square().sum().sqrt())
+        function(changed, twos, **options)
+        torch.testing.assert_close(changed, [expected(x) for x in tensors()])
+    sums = private.foreach_add(tensors(), twos, alpha=2)
+    torch.testing.assert_close(list(sums), [x + 4 for x in tensors()])
+    norms = [x.square().sum().sqrt() for x in tensors()]
+    torch.testing.assert_close(list(private.foreach_norm(tensors())), norms)
 
 
 def test_batch_norm_is_the_base_of_every_kind():

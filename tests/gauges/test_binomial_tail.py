@@ -73,20 +73,15 @@ def test_unequal_classes_average_over_the_anchors():
     shares = [0.7, 0.2, 0.05, 0.05]
     expected = float(sum(Fraction(p) * exact_tail(103, 5, p) for p in shares))
     assert overclustering_risk(103, 5, shares) == pytest.approx(expected, rel=1e-9)
+    balanced = overclustering_risk(103, 5, 0.01)
+    assert overclustering_risk(103, 5, np.full(100, 0.01)) == pytest.approx(balanced, rel=1e-12)
 
 
-def test_equal_shares_are_the_balanced_risk():
-    assert overclustering_risk(103, 5, np.full(100, 0.01)) == pytest.approx(
-        overclustering_risk(103, 5, 0.01), rel=1e-12
-    )
-
-
-@pytest.mark.parametrize(
-    ('m', 'k', 'p', 'expected'),
-    [(10, 0, 0.1, 1), (10, 11, 0.1, 0), (10, 3, 0, 0), (10, 3, 1, 1), (0, 1, 0.5, 0)],
-)
-def test_risk_at_the_edges(m, k, p, expected):
-    assert overclustering_risk(m, k, p) == expected
+def test_risk_at_the_edges():
+    for m, k, p, expected in [
+        (10, 0, 0.1, 1), (10, 11, 0.1, 0), (10, 3, 0, 0), (10, 3, 1, 1), (0, 1, 0.5, 0),
+    ]:  # fmt: skip
+        assert overclustering_risk(m, k, p) == expected
 
 
 def test_inverse_is_the_first_rank_within_the_bound():
@@ -94,23 +89,16 @@ def test_inverse_is_the_first_rank_within_the_bound():
         k = smallest_safe_k(m, p, bound)
         assert exact_tail(m, k, p) <= bound, (m, p, bound)
         assert k == 1 or exact_tail(m, k - 1, p) > bound, (m, p, bound)
+    for k in (1, 5, 30):
+        assert smallest_safe_k(103, 0.01, overclustering_risk(103, k, 0.01)) == k
+    assert smallest_safe_k(7, 1.0, 0.5) == 8  # no rank is safe
 
 
-@pytest.mark.parametrize(('m', 'k'), [(103, 1), (103, 5), (103, 30)])
-def test_inverse_of_a_risk_is_its_rank(m, k):
-    assert smallest_safe_k(m, 0.01, overclustering_risk(m, k, 0.01)) == k
-
-
-def test_inverse_beyond_the_batch_says_that_no_rank_is_safe():
-    assert smallest_safe_k(7, 1.0, 0.5) == 8
-
-
-@pytest.mark.parametrize('p', [-0.1, 1.1, [0.5, 0.4], [1.2, -0.2]])
-def test_impossible_shares_are_refused(p):
-    with pytest.raises(ValueError, match='share'):
-        overclustering_risk(10, 2, p)
-
-
-def test_a_bound_outside_of_probabilities_is_refused():
+def test_impossible_shares_sizes_and_bounds_are_refused():
+    for p in (-0.1, 1.1, float('nan'), [0.5, 0.4], [1.2, -0.2]):
+        with pytest.raises(ValueError, match='share'):
+            overclustering_risk(10, 2, p)
+    with pytest.raises(ValueError, match='got -1'):
+        overclustering_risk(-1, 2, 0.1)
     with pytest.raises(ValueError, match=r'probability, got 1\.5'):
         smallest_safe_k(10, 0.1, 1.5)

@@ -1,4 +1,3 @@
-import pytest
 import torch
 from torch import nn
 
@@ -30,17 +29,13 @@ class TwoConvolutions(nn.Conv2d):
         return {'loss': self(self(views[0])).sum()}
 
 
-@pytest.mark.parametrize(
-    ('half', 'kept'),
-    [
+def test_convolutions_keep_their_inputs():
+    model, images = TwoConvolutions(8, 8, 3, padding=1), [torch.randn(4, 8, 16, 16)]
+    for half, kept in (
         (False, 4),  # the input of the second convolution; that of the first is the image
         (True, 2 + 2),  # both inputs in two bytes, beside the image in four
-    ],
-)
-def test_convolutions_keep_their_inputs(half, kept):
-    image = 8 * 16 * 16
-    use = measure_memory(TwoConvolutions(8, 8, 3, padding=1), [torch.randn(4, 8, 16, 16)], half)
-    assert use.per_image == image * (4 + kept)
+    ):
+        assert measure_memory(model, images, half).per_image == 8 * 16 * 16 * (4 + kept)
 
 
 def test_the_largest_batch_fits_and_the_next_does_not():

@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from mmengine.registry import Registry
 
@@ -30,7 +31,7 @@ def import_mmselfsup() -> None:
             '`pip install --no-deps mmselfsup==1.0.0 mmcls==1.0.0rc6`, then '
             '`pip install attrs future scikit-learn tensorboard`; `make full` has them all.'
         )
-    mmcv = import_module('mmcv')
+    mmcv: Any = import_module('mmcv')
     import_module('mmpretrain.models')  # first, so that its ResLayerExtraNorm is the one that stays
     mmdet = sys.modules.get('mmdet.registry')  # imported by mmpretrain.models if it can be
     models = mmdet.MODELS.module_dict if mmdet else {}

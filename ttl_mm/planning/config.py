@@ -10,22 +10,23 @@ from ttl_mm.planning.planner import Plan
 
 TEMPLATE = """\
 # {origin}
-# {images:,} images, about {classes} classes: {steps:,} optimizer steps of {per_step} images.
+# {plan.images:,} images, about {plan.classes} classes: {plan.steps:,} optimizer steps of \
+{ours.images_per_step} images.
 _base_ = {base!r}
 
 train_dataloader = dict(
-    batch_size={batch},
+    batch_size={ours.batch},
 {dataset})
 model = dict(
-    target_momentum={target_momentum:g},
-    head=dict(deputy={k}),
+    target_momentum={ours.target_momentum:g},
+    head=dict(deputy={plan.k}),
 )
-optim_wrapper = dict(accumulative_counts={accumulation}, optimizer=dict(lr={lr:g}))
+optim_wrapper = dict(accumulative_counts={ours.accumulation}, optimizer=dict(lr={ours.lr:g}))
 param_scheduler = [
 {schedulers}]
-train_cfg = dict(max_epochs={epochs})
+train_cfg = dict(max_epochs={ours.epochs})
 default_hooks = dict(target_update=dict(horizon_epochs={horizon}))
-auto_scale_lr = dict(base_batch_size={devices} * {batch})
+auto_scale_lr = dict(base_batch_size={ours.devices} * {ours.batch})
 """
 DATASET = """\
     dataset=dict(
@@ -65,44 +66,26 @@ def write_config(
     if data_root is not None:
         dataset = DATASET.format(data_root=data_root, with_label=with_label)
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(
-        TEMPLATE.format(
-            origin=origin,
-            images=plan.images,
-            classes=plan.classes,
-            steps=plan.steps,
-            per_step=ours.images_per_step,
-            base=Path(os.path.relpath(Path(recipe).resolve(), out.parent.resolve())).as_posix(),
-            dataset=dataset,
-            k=plan.k,
-            target_momentum=ours.target_momentum,
-            batch=ours.batch,
-            accumulation=ours.accumulation,
-            lr=ours.lr,
-            schedulers=''.join(
-                f'    {_as_code(stretched(scheduler, ratio))},\n'
-                for scheduler in cfg.param_scheduler
-            ),
-            epochs=ours.epochs,
-            horizon=in_epochs(cfg.default_hooks.target_update.horizon_epochs, ratio),
-            devices=ours.devices,
-        )
+    text = TEMPLATE.format(
+        origin=origin,
+        plan=plan,
+        ours=ours,
+        base=Path(os.path.relpath(Path(recipe).resolve(), out.parent.resolve())).as_posix(),
+        dataset=dataset,
+        schedulers=''.join(f'    {_stretched(s, ratio)},\n' for s in cfg.param_scheduler),
+        horizon=_in_epochs(cfg.default_hooks.target_update.horizon_epochs, ratio),
     )
+    out.write_text(text)
     return out
 
 
-def stretched(scheduler: dict, ratio: float) -> dict:
-    """A scheduler by epochs, ``ratio`` times as long."""
-    lengths = {
-        key: in_epochs(scheduler[key], ratio) for key in ('end', 'T_max') if key in scheduler
-    }
-    return {**scheduler, **lengths}
+def _stretched(scheduler: dict, ratio: float) -> str:
+    """The code of a scheduler by epochs, ``ratio`` times as long."""
+    times = [key for key in ('begin', 'end', 'T_max') if scheduler.get(key)]
+    settings = {**scheduler, **{key: _in_epochs(scheduler[key], ratio) for key in times}}
+    return f'dict({", ".join(f"{key}={value!r}" for key, value in settings.items())})'
 
 
-def in_epochs(epochs: float, ratio: float) -> int:
+def _in_epochs(epochs: float, ratio: float) -> int:
     """A number of epochs in a run that is ``ratio`` times as long; at least one."""
     return max(1, round(epochs * ratio))
-
-
-def _as_code(settings: dict) -> str:
-    return f'dict({", ".join(f"{key}={value!r}" for key, value in settings.items())})'

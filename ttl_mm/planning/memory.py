@@ -1,14 +1,18 @@
 """How many images fit into a device: measured on a real forward pass, not guessed."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import init_default_scope
 from torch import Tensor
+
+from ttl_mm.registry import MODELS
 
 GIB = 2**30
 #: what CUDA, cuDNN workspaces and fragmentation add; calibrated on the two released
@@ -38,12 +42,10 @@ def measure_memory(model: Any, views: list[Tensor], half: bool) -> MemoryUse:
         views: Images of one batch, (N, C, H, W) each with N >= 3, at the largest size used.
         half: Whether training runs in mixed precision.
     """
-    larger, smaller = len(views[0]), 2
-    kept = {
-        n: kept_for_backward(model, [view[:n] for view in views], half) for n in (smaller, larger)
-    }
-    per_image = (kept[larger] - kept[smaller]) / (larger - smaller)
-    shared = kept[smaller] - smaller * per_image  # autocast's copies of the weights
+    of_two = kept_for_backward(model, [view[:2] for view in views], half)
+    of_all = kept_for_backward(model, views, half)
+    per_image = (of_all - of_two) / (len(views[0]) - 2)
+    shared = of_two - 2 * per_image  # autocast's copies of the weights
     weights = sum(tensor.nbytes for tensor in model.state_dict().values())
     trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
     fixed = weights + 2 * trained + shared  # gradient and momentum of the optimizer
@@ -52,36 +54,20 @@ def measure_memory(model: Any, views: list[Tensor], half: bool) -> MemoryUse:
 
 def measure_recipe(config: str | Path) -> MemoryUse:
     """Memory of a recipe's network on views of the size that its pipeline makes."""
-    import ttl_mm.registry  # noqa: F401  isort: skip
-    from mmengine.config import Config
-    from mmengine.dataset import Compose
-    from mmengine.model import revert_sync_batchnorm
-    from mmengine.registry import MODELS, init_default_scope
-
     cfg = Config.fromfile(config)
     init_default_scope(cfg.default_scope)
-    steps = [
-        step
-        for step in cfg.train_dataloader.dataset.pipeline
-        if not step['type'].endswith('LoadImageFromFile')
-    ]
+    pipeline = cfg.train_dataloader.dataset.pipeline
+    steps = [step for step in pipeline if not step['type'].endswith('LoadImageFromFile')]
     rng = np.random.default_rng(0)
     image = rng.integers(256, size=(256, 256, 3), dtype=np.uint8)
     views = Compose(steps)({'img': image, 'rng': rng})['inputs']
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.online_sizes = model.target_sizes = None  # the views themselves are the largest size
     batch = [view.expand(3, *view.shape).float() for view in views]
-    with quiet():  # the head would warn about so small a batch
-        return measure_memory(model, batch, half=cfg.optim_wrapper.type == 'AmpOptimWrapper')
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Log errors only."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.WARNING)  # the head would warn about so small a batch
     try:
-        yield
+        return measure_memory(model, batch, half=cfg.optim_wrapper.type == 'AmpOptimWrapper')
     finally:
         logging.disable(before)
 

@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     @property
     def iterations_per_epoch(self) -> int:
         """Micro-batches of an epoch; the last, incomplete one is dropped."""
-        return self.images // (self.recipe.devices * self.recipe.batch)
+        return self.images // self.recipe.images_per_iteration
 
     @property
     def steps(self) -> int:
@@ -134,20 +134,16 @@ def _batch_of_a_device(recipe: Recipe, images: int, devices: int, largest: int |
 
 
 def _adapt(recipe: Recipe, images: int, devices: int, batch: int, epochs: int) -> Recipe:
-    """The recipe with accumulation, learning rate, warm-up and momentum for this batch."""
-    per_iteration = devices * batch
-    iterations = images // per_iteration * epochs
-    wanted, affordable = recipe.images_per_step / per_iteration, iterations / FEW_STEPS
-    accumulation = max(1, min(round(wanted), int(affordable)))
+    """The recipe with accumulation, learning rate and momentum for this batch."""
+    adapted = recipe._replace(devices=devices, batch=batch, epochs=epochs)
+    iterations = images // adapted.images_per_iteration * epochs
+    wanted = recipe.images_per_step / adapted.images_per_iteration
+    accumulation = max(1, min(round(wanted), iterations // FEW_STEPS))
     steps = max(1, iterations // accumulation)
     fast_target = max(LOWEST_MOMENTUM, 1 - 1 / (TARGET_SHARE * steps))
-    return recipe._replace(
-        devices=devices,
-        batch=batch,
+    return adapted._replace(
         accumulation=accumulation,
-        lr=_rounded(recipe.lr * per_iteration * accumulation / recipe.images_per_step, 4),
-        epochs=epochs,
-        warmup_epochs=max(1, round(recipe.warmup_epochs * epochs / recipe.epochs)),
+        lr=_rounded(recipe.lr * accumulation / wanted, 4),
         target_momentum=min(recipe.target_momentum, _rounded(fast_target, 3)),
     )
 
@@ -168,48 +164,28 @@ def rank_choices(plan: Plan) -> list[RankChoice]:
     ]
 
 
-def _images_per_statistic(plan: Plan) -> int:
-    """Images behind one mean and variance of BatchNorm, which is synchronized over devices."""
-    return plan.recipe.batch * plan.recipe.devices
-
-
 #: quantity, how it is computed and printed, and what follows where a plan differs from the paper
 _QUANTITIES: tuple[tuple[str, Callable[[Plan], float], str, str], ...] = (
     ('negatives per anchor', lambda p: p.negatives, ',', 'k was chosen for this number'),
-    ('images per BN statistic', _images_per_statistic, ',', '{noise} batch statistics'),
-    (
-        'images per optimizer step',
-        lambda p: p.recipe.images_per_step,
-        ',',
-        'the learning rate was scaled in proportion',
-    ),
-    (
-        'learning rate',
-        lambda p: p.recipe.lr,
-        '.4g',
-        'a rule of thumb under LARS; tensors that LARS skips feel it most',
-    ),
+    ('images per BN statistic', lambda p: p.recipe.images_per_iteration, ',',
+     '{noise} batch statistics'),
+    ('images per optimizer step', lambda p: p.recipe.images_per_step, ',',
+     'the learning rate was scaled in proportion'),
+    ('learning rate', lambda p: p.recipe.lr, '.4g',
+     'a rule of thumb under LARS; tensors that LARS skips feel it most'),
     ('optimizer steps', lambda p: p.steps, ',', 'compare curves by images seen, not by steps'),
     ('epochs', lambda p: p.recipe.epochs, ',', 'compare accuracies at equal epochs only'),
-    (
-        'momentum of the target',
-        lambda p: p.recipe.target_momentum,
-        '.3g',
-        'at {paper.recipe.target_momentum:g} the target would lag behind in so short a run',
-    ),
-    (
-        'k as a share of the negatives',
-        lambda p: p.k / p.negatives,
-        '.3f',
-        'rank {plan.k} of {plan.negatives}; the paper takes the median, which allows two poles',
-    ),
+    ('momentum of the target', lambda p: p.recipe.target_momentum, '.3g',
+     'at {paper.recipe.target_momentum:g} the target would lag behind in so short a run'),
+    ('k as a share of the negatives', lambda p: p.k / p.negatives, '.3f',
+     'rank {plan.k} of {plan.negatives}; the paper takes the median, which allows two poles'),
     ('chance of a false deputy', lambda p: p.false_deputy, '.1e', 'if the features are perfect'),
-)
+)  # fmt: skip
 
 
 def equivalences(plan: Plan) -> list[Equivalence]:
     """The plan beside the paper, quantity by quantity."""
-    fewer = _images_per_statistic(plan) < _images_per_statistic(PAPER_PLAN)
+    fewer = plan.recipe.images_per_iteration < PAPER.images_per_iteration
     facts = {'plan': plan, 'paper': PAPER_PLAN, 'noise': 'noisier' if fewer else 'smoother'}
     rows = []
     for name, value, form, consequence in _QUANTITIES:
@@ -223,8 +199,7 @@ def equivalences(plan: Plan) -> list[Equivalence]:
 def cautions(plan: Plan) -> list[str]:
     """What a user should know before days of computing."""
     cautions = []
-    m, k = plan.negatives, plan.k
-    risk = plan.false_deputy
+    m, k, risk = plan.negatives, plan.k, plan.false_deputy
     if risk > plan.risk:
         cautions.append(
             f'Rank {k} is a false negative with a chance of {risk:.2g}, above {plan.risk:g}: '

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from mmengine.config import Config
+
 from ttl_mm.errors import UserError
 
 
@@ -14,13 +16,17 @@ class Recipe(NamedTuple):
     accumulation: int = 5
     lr: float = 4.8
     epochs: int = 200
-    warmup_epochs: float = 10
     target_momentum: float = 0.99
+
+    @property
+    def images_per_iteration(self) -> int:
+        """Images behind one statistic of BatchNorm, which is synchronized over devices."""
+        return self.devices * self.batch
 
     @property
     def images_per_step(self) -> int:
         """Images behind one step of the optimizer."""
-        return self.devices * self.batch * self.accumulation
+        return self.images_per_iteration * self.accumulation
 
 
 PAPER = Recipe()
@@ -29,8 +35,6 @@ PAPER_IMAGES = 1_281_167
 
 def read_recipe(config: str | Path) -> Recipe:
     """Read a recipe from one of our configs."""
-    from mmengine.config import Config
-
     config = Path(config)
     if not config.is_file():
         raise UserError(
@@ -40,14 +44,12 @@ def read_recipe(config: str | Path) -> Recipe:
     cfg = Config.fromfile(config)
     try:
         batch = cfg.train_dataloader.batch_size
-        warmup = [s.end for s in cfg.param_scheduler if s.type == 'LinearLR']
         return Recipe(
             devices=cfg.auto_scale_lr.base_batch_size // batch,
             batch=batch,
             accumulation=cfg.optim_wrapper.get('accumulative_counts', 1),
             lr=cfg.optim_wrapper.optimizer.lr,
             epochs=cfg.train_cfg.max_epochs,
-            warmup_epochs=warmup[0] if warmup else 0,
             target_momentum=cfg.model.target_momentum,
         )
     except (AttributeError, KeyError) as error:
