@@ -14,7 +14,7 @@ from mmengine.hooks import Hook
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 
-from tests.helpers.images import encode, natural
+from tests.helpers.images import write_images
 from tests.helpers.paths import ROOT
 from ttl_mm.config import read_config
 from ttl_mm.datasets import RandomViews
@@ -245,8 +245,7 @@ class Watch(Hook):
     ],
 )
 def test_two_optimizer_steps(name, width, tmp_path):
-    for i in range(22):
-        (tmp_path / f'{i}.jpg').write_bytes(encode(natural(64, 64, seed=i)))
+    write_images(tmp_path, 22, 64, 64)
     config = on_cpu(read(name))
     config.model.backbone.update(stem_channels=width, base_channels=width)
     config.model.neck.in_channels = 32 * width

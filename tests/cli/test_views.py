@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.helpers.images import encode, natural
+from tests.helpers.images import write_images
 from ttl_mm.cli import main
 from ttl_mm.datasets.decode import decode_image
 from ttl_mm.datasets.picture_grid import FRAME, GAP
@@ -14,11 +14,7 @@ train_dataloader = dict(dataset=dict(type='ttl_mm.ImageFolder', data_root='missi
 
 @pytest.fixture
 def images(tmp_path):
-    folder = tmp_path / 'images'
-    folder.mkdir()
-    for i in range(3):
-        (folder / f'{i}.jpg').write_bytes(encode(natural(40, 40, seed=i)))
-    return folder
+    return write_images(tmp_path / 'images', 3, 40, 40)
 
 
 def draw(tmp_path, *arguments) -> np.ndarray:

@@ -1,28 +1,25 @@
 """Each operation against Pillow, through the stock pipeline's own functions where it has one."""
 
-from pathlib import Path
+from collections.abc import Iterable
 
 import mmcv
 import numpy as np
 import pytest
-import sklearn.datasets
 from PIL import Image, ImageFilter, ImageOps
 
+from tests.helpers.images import CHINA, FLOWER
 from ttl_mm.datasets import color
 from ttl_mm.datasets.decode import decode_image
 
-PHOTOS = [
-    decode_image(path)
-    for path in sorted((Path(sklearn.datasets.__file__).parent / 'images').glob('*.jpg'))
-]
+PHOTOS = [decode_image(path) for path in (CHINA, FLOWER)]
 
 
-def differences(ours, theirs) -> np.ndarray:
-    assert len(PHOTOS) == 2
-    return np.concatenate([np.abs(ours(x).astype(int) - theirs(x)).ravel() for x in PHOTOS])
+def differences(ours: Iterable, theirs: Iterable) -> np.ndarray:
+    pairs = zip(ours, theirs, strict=True)
+    return np.concatenate([np.abs(one.astype(int) - other).ravel() for one, other in pairs])
 
 
-def assert_matches(ours, theirs, mean: float, percentile_99: float) -> None:
+def assert_matches(ours: list, theirs: list, mean: float, percentile_99: float) -> None:
     difference = differences(ours, theirs)
     assert difference.mean() <= mean
     assert np.percentile(difference, 99) <= percentile_99
@@ -40,25 +37,21 @@ JITTER = {
 
 @pytest.mark.parametrize('name', JITTER)
 def test_jitter(name):
-    stock, factors, mean, percentile_99 = JITTER[name]
+    stock, factors, *bounds = JITTER[name]
+    before = PHOTOS[0].copy()
     for factor in factors:
-        assert_matches(
-            lambda x, factor=factor: color.JITTER[name](x, factor),
-            lambda x, factor=factor: stock(x, factor, backend='pillow'),
-            mean,
-            percentile_99,
-        )
+        ours = [color.JITTER[name](photo, factor) for photo in PHOTOS]
+        theirs = [stock(photo, factor, backend='pillow') for photo in PHOTOS]
+        assert_matches(ours, theirs, *bounds)
+    np.testing.assert_array_equal(PHOTOS[0], before)  # operations leave their input alone
 
 
 def test_blur():
     for sigma in (0.1, 0.3, 0.5, 0.8, 1.0, 1.41, 1.42, 1.7, 2.0, 5.0):
+        ours = [color.gaussian_blur(photo, sigma) for photo in PHOTOS]
         pillow = ImageFilter.GaussianBlur(sigma)
-        assert_matches(
-            lambda x, sigma=sigma: color.gaussian_blur(x, sigma),
-            lambda x, pillow=pillow: np.asarray(Image.fromarray(x).filter(pillow)),
-            mean=0.6,
-            percentile_99=3,
-        )
+        theirs = [Image.fromarray(photo).filter(pillow) for photo in PHOTOS]
+        assert_matches(ours, theirs, mean=0.6, percentile_99=3)
 
 
 def test_blur_kernel_has_the_variance_of_the_gaussian():
@@ -84,14 +77,5 @@ def test_solarize():
 
 
 def test_gray():
-    difference = differences(
-        color.to_gray, lambda x: np.asarray(Image.fromarray(x[..., ::-1]).convert('L'))
-    )
-    assert difference.max() <= 1
-
-
-def test_operations_leave_their_input_alone():
-    before = PHOTOS[0].copy()
-    for operation in color.JITTER.values():
-        operation(PHOTOS[0], 0.3)
-    np.testing.assert_array_equal(PHOTOS[0], before)
+    theirs = [Image.fromarray(photo[..., ::-1]).convert('L') for photo in PHOTOS]
+    assert differences(map(color.to_gray, PHOTOS), theirs).max() <= 1

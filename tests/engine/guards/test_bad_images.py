@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.datasets.test_decode import bad_files
-from tests.helpers.images import encode, natural
+from tests.helpers.images import bad_files, write_images
 from tests.helpers.toy_run import OUR_VIEWS, log_file, run, write_config
 from ttl_mm.datasets.decode import BadImageError, LoadImage
 from ttl_mm.datasets.image_folder import ImageFolder
@@ -15,10 +14,7 @@ LIMIT = '\ndefault_hooks.update(bad_images=dict(max_share={share}, interval=2))\
 @pytest.fixture
 def images(tmp_path):
     """One bad file of every kind among 40 good ones."""
-    folder = tmp_path / 'images'
-    folder.mkdir()
-    for i in range(40):
-        (folder / f'good_{i}.jpg').write_bytes(encode(natural(12, 12, seed=i)))
+    folder = write_images(tmp_path / 'images', 40, 12, 12)
     for kind, (content, _) in bad_files().items():
         (folder / f'bad {kind}.jpg').write_bytes(content)
     return folder
