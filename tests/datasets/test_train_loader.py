@@ -13,7 +13,7 @@ from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
-from tests.helpers.images import encode, natural
+from tests.helpers.images import write_images
 from ttl_mm.datasets import EpochSampler, ImageFolder
 from ttl_mm.datasets.train_loader import EpochBatches, train_loader
 
@@ -28,10 +28,8 @@ class Draws(Dataset):
         return 23
 
     def __getitem__(self, index):
-        return torch.tensor(
-            [int(index), random.random(), np.random.rand(), torch.rand(1).item()],
-            dtype=torch.float64,
-        )
+        draws = [int(index), random.random(), np.random.rand(), torch.rand(1).item()]
+        return torch.tensor(draws, dtype=torch.float64)
 
 
 def draws(workers=0, epoch=0, start=0, dataset=None, sampler=EpochSampler):
@@ -103,19 +101,14 @@ def test_batches_grouped_by_aspect_ratio_continue_where_they_were():
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    root = tmp_path_factory.mktemp('images')
-    for i in range(12):
-        (root / f'{i}.jpg').write_bytes(encode(natural(48, 64, seed=i)))
     init_default_scope('mmpretrain')
-    return ImageFolder(str(root), PIPELINE)
+    return ImageFolder(str(write_images(tmp_path_factory.mktemp('images'), 12, 48, 64)), PIPELINE)
 
 
 def batches(folder, workers=0, epoch=0, start=0, rank=0, world_size=1) -> list[dict]:
     with mock.patch('ttl_mm.datasets.sampler.get_dist_info', return_value=(rank, world_size)):
         sampler = EpochSampler(folder, seed=5)
-    stock = DataLoader(
-        folder, batch_size=3, sampler=sampler, num_workers=workers, collate_fn=default_collate
-    )
+    stock = DataLoader(folder, 3, sampler=sampler, num_workers=workers, collate_fn=default_collate)
     loader = train_loader(stock, seed=5)
     loader.batch_sampler.set_position(epoch, start)
     return [batch.data for batch in loader]
@@ -156,16 +149,13 @@ def test_ranks_share_the_images_and_the_draws_of_one_process(folder):
 
 
 def test_bad_images_are_replaced_and_reported(tmp_path):
-    for i in range(6):
-        content = encode(natural(8, 8, seed=i)) if i not in (2, 4) else b'<html>'
-        (tmp_path / f'{i}.jpg').write_bytes(content)
+    write_images(tmp_path, 6, 8, 8, bad=(2, 4))
     load = {'type': 'LoadImageFromFile'}
     dataset = ImageFolder(str(tmp_path), [load, lambda x: torch.tensor(x['sample_idx'])])
     for workers in (0, 2):
         stock = DataLoader(dataset, 3, sampler=EpochSampler(dataset, seed=0), num_workers=workers)
         found = list(train_loader(stock, seed=0))
         used = torch.cat([batch.data for batch in found]).tolist()
-        assert len(used) == 6
-        assert {0, 1, 3, 5} == set(used)
+        assert (len(used), set(used)) == (6, {0, 1, 3, 5})
         skipped = {skip.path for batch in found for skip in batch.skipped}
-        assert skipped == {str(tmp_path / '2.jpg'), str(tmp_path / '4.jpg')}
+        assert skipped == {f'{tmp_path}/2.jpg', f'{tmp_path}/4.jpg'}

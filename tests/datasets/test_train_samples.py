@@ -5,7 +5,7 @@ import pytest
 import torch
 from mmengine.dataset import BaseDataset, ConcatDataset
 
-from tests.helpers.images import encode, natural
+from tests.helpers.images import write_images
 from ttl_mm.datasets import ImageFolder
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_samples import MAX_TRIES, TrainSamples, seeded_for
@@ -26,11 +26,7 @@ class Stock(BaseDataset):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Six images, of which 2 and 4 are bad."""
-    for i in range(6):
-        content = encode(natural(8, 8, seed=i)) if i not in (2, 4) else b'<html>'
-        (tmp_path / f'{i}.jpg').write_bytes(content)
-    return tmp_path
+    return write_images(tmp_path, 6, 8, 8, bad=(2, 4))
 
 
 def test_pipelines_of_other_datasets_get_the_generator():
@@ -73,10 +69,7 @@ def test_the_replacement_is_the_same_every_time(folder):
     assert samples[index] == samples[index]
     replacements = {int(samples[SampleIndex(2, epoch, 0)]) for epoch in range(20)}
     assert replacements == {0, 1, 3, 5}  # not always the same one, which would get twice the weight
-    assert {skip.path for skip in samples.skipped} == {
-        str(folder / '2.jpg'),
-        str(folder / '4.jpg'),
-    }
+    assert {skip.path for skip in samples.skipped} == {f'{folder}/2.jpg', f'{folder}/4.jpg'}
 
 
 def test_a_bad_image_of_another_dataset_is_replaced(folder):

@@ -6,38 +6,36 @@ import pytest
 from mmpretrain.datasets.transforms import ColorJitter, GaussianBlur, RandomResizedCrop
 from scipy import stats
 
-from ttl_mm.datasets.view_params import View, draw_box, draw_jitter, draw_view
+from ttl_mm.datasets.view_params import View, ViewParams, draw_box, draw_jitter, draw_view
 from ttl_mm.errors import UserError
 
 DRAWS = 20_000
 ALPHA = 1e-3  # of each test; the seeds are fixed
 
 
-def box_facts(boxes: np.ndarray, height: int, width: int) -> dict[str, np.ndarray]:
-    top, left, h, w = boxes.T
-    return {
-        'area': h * w / (height * width),
-        'ratio': w / h,
-        'top': top / (height - h + 1),
-        'left': left / (width - w + 1),
-    }
+def test_the_paper_is_the_default():
+    view = View()
+    assert view.size == (224, 224)
+    assert (view.jitter, view.brightness, view.contrast) == (0.8, 0.4, 0.4)
+    assert (view.saturation, view.hue, view.grayscale) == (0.2, 0.1, 0.2)
+    assert (view.blur, view.sigma, view.solarize) == (1.0, (0.1, 2.0), 0.0)
 
 
-@pytest.fixture(scope='module', params=[(375, 500), (300, 1000), (32, 32)])
-def boxes(request):
-    height, width = request.param
+def box_facts(boxes: list[tuple], height: int, width: int) -> dict[str, np.ndarray]:
+    top, left, h, w = np.transpose(boxes)
+    shares = {'top': top / (height - h + 1), 'left': left / (width - w + 1)}
+    return {'area': h * w / (height * width), 'ratio': w / h, **shares}
+
+
+@pytest.mark.parametrize(('height', 'width'), [(375, 500), (300, 1000), (32, 32)])
+def test_crops_follow_the_stock_distribution(height, width):
     rng = np.random.default_rng(0)
-    ours = np.array([draw_box(View(), height, width, rng) for _ in range(DRAWS)])
+    ours = [draw_box(View(), height, width, rng) for _ in range(DRAWS)]
     np.random.seed(0)
     crop, image = RandomResizedCrop(224), np.empty((height, width, 3), np.uint8)
-    stock = np.array([crop.rand_crop_params(image) for _ in range(DRAWS)])
-    return box_facts(ours, height, width), box_facts(stock, height, width)
-
-
-def test_crops_follow_the_stock_distribution(boxes):
-    ours, stock = boxes
-    for fact in ('area', 'ratio', 'top', 'left'):
-        assert stats.ks_2samp(ours[fact], stock[fact]).pvalue > ALPHA, fact
+    stock = box_facts([crop.rand_crop_params(image) for _ in range(DRAWS)], height, width)
+    for fact, values in box_facts(ours, height, width).items():
+        assert stats.ks_2samp(values, stock[fact]).pvalue > ALPHA, fact
 
 
 @pytest.fixture(scope='module')
@@ -76,36 +74,26 @@ def test_every_operation_has_its_probability():
     view = View(flip=0.5, jitter=0.8, grayscale=0.2, blur=0.1, solarize=0.3)
     rng = np.random.default_rng(3)
     draws = [draw_view(view, 32, 32, rng) for _ in range(DRAWS)]
-    counts = {
-        'flip': sum(draw.flip for draw in draws),
-        'jitter': sum(bool(draw.jitter) for draw in draws),
-        'grayscale': sum(draw.grayscale for draw in draws),
-        'blur': sum(draw.sigma is not None for draw in draws),
-        'solarize': sum(draw.threshold is not None for draw in draws),
-    }
-    for name, count in counts.items():
+    counts = np.sum([applied(draw) for draw in draws], axis=0).tolist()
+    for count, name in zip(counts, ('flip', 'jitter', 'grayscale', 'blur', 'solarize')):
         assert stats.binomtest(count, DRAWS, getattr(view, name)).pvalue > ALPHA, name
 
 
+def applied(draw: ViewParams) -> list[bool]:
+    return list(map(bool, [draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold]))
+
+
 def test_probabilities_of_0_and_1_are_certain():
-    never = View(flip=0, jitter=0, grayscale=0, blur=0, solarize=0)
-    always = View(flip=1, jitter=1, grayscale=1, blur=1, solarize=1)
     rng = np.random.default_rng(4)
-    for _ in range(200):
-        draw = draw_view(never, 8, 8, rng)
-        assert not any([draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold])
-        draw = draw_view(always, 8, 8, rng)
-        assert all([draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold])
+    for p in (0, 1):
+        view = View(flip=p, jitter=p, grayscale=p, blur=p, solarize=p)
+        assert all(applied(draw_view(view, 8, 8, rng)) == [bool(p)] * 5 for _ in range(200))
 
 
-def test_an_operation_without_range_is_left_out():
+def test_factors_without_range_are_left_out_and_none_is_negative():
     rng = np.random.default_rng(5)
     draws = draw_jitter(View(brightness=0, hue=0), rng)
     assert sorted(name for name, _ in draws) == ['contrast', 'saturation']
-
-
-def test_a_factor_is_never_negative():
-    rng = np.random.default_rng(6)
     factors = [dict(draw_jitter(View(contrast=3.0), rng))['contrast'] for _ in range(1000)]
     assert min(factors) >= 0
 

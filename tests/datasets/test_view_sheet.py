@@ -8,7 +8,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 from torch.utils.data import DataLoader, Dataset, SequentialSampler
 
-from tests.helpers.images import encode, natural
+from tests.helpers.folders import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.datasets import Fraction, ImageFolder
 from ttl_mm.datasets.part import Part
@@ -32,13 +32,8 @@ STOCK = [
 
 @pytest.fixture(scope='module')
 def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp('images')
-    for i in range(8):
-        path = root / 'ab'[i % 2] / f'{i}.png'
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(encode(natural(30, 40, seed=i), 'PNG'))
     init_default_scope('mmpretrain')
-    return str(root)
+    return str(make_folder(tmp_path_factory.mktemp('images'), 'ab', count=4, size=30))
 
 
 def own_dataset(root: str) -> Dataset:
@@ -50,18 +45,20 @@ def own_dataset(root: str) -> Dataset:
     return names['MyImages'](f'{root}/a', OURS)
 
 
+def mmpretrain(root: str, pipeline=OURS) -> Dataset:
+    return CustomDataset(data_root=root, pipeline=pipeline)
+
+
 DATASETS = {
     'folder': lambda root: ImageFolder(root, OURS),
     'folder, stock transforms': lambda root: ImageFolder(root, STOCK),
     'part': lambda root: Part(ImageFolder(root, OURS), np.array([6, 1, 4])),
     'part, stock transforms': lambda root: Part(ImageFolder(root, STOCK), np.array([6, 1, 4])),
     'fraction': lambda root: Fraction(ImageFolder(root, OURS, with_label=True), 0.5, seed=1),
-    'mmpretrain': lambda root: CustomDataset(data_root=root, pipeline=OURS),
-    'mmpretrain, stock transforms': lambda root: CustomDataset(data_root=root, pipeline=STOCK),
-    'concatenated': lambda root: ConcatDataset(
-        [CustomDataset(data_root=root, pipeline=OURS) for _ in range(2)]
-    ),
-    'repeated': lambda root: RepeatDataset(CustomDataset(data_root=root, pipeline=OURS), 2),
+    'mmpretrain': lambda root: mmpretrain(root),
+    'mmpretrain, stock transforms': lambda root: mmpretrain(root, STOCK),
+    'concatenated': lambda root: ConcatDataset([mmpretrain(root), mmpretrain(root)]),
+    'repeated': lambda root: RepeatDataset(mmpretrain(root), 2),
     'own': own_dataset,
 }
 
