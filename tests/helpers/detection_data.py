@@ -1,4 +1,4 @@
-"""Small generated detection datasets: coloured rectangles on noise, one colour a class."""
+"""Small generated detection datasets: colored rectangles on noise, one color a class."""
 
 import json
 from collections.abc import Sequence
@@ -8,14 +8,13 @@ import cv2
 import numpy as np
 
 SIDE = 96
-PER_IMAGE = 2
 
 
 def draw(rng: np.random.Generator, n_classes: int) -> tuple[np.ndarray, list[tuple[int, list]]]:
     """An image and its objects: class, and box as extent (x1, y1, x2, y2)."""
     image = rng.integers(0, 60, (SIDE, SIDE, 3), dtype=np.uint8)
     objects = []
-    for half in range(PER_IMAGE):  # one in the left half, one in the right
+    for half in range(2):  # one in the left half, one in the right
         label = int(rng.integers(n_classes))
         x = int(rng.integers(2, 10)) + half * SIDE // 2
         y = int(rng.integers(2, 40))
@@ -30,39 +29,25 @@ def write_coco(root: Path, n_train: int, n_val: int, classes: Sequence[str]) -> 
     root = root / 'coco'
     rng = np.random.default_rng(0)
     (root / 'annotations').mkdir(parents=True)
+    categories = [dict(id=10 + i, name=name) for i, name in enumerate(classes)]
     for split, count in (('train2017', n_train), ('val2017', n_val)):
         (root / split).mkdir()
-        content = dict(
-            images=[],
-            annotations=[],
-            categories=[dict(id=10 + i, name=name) for i, name in enumerate(classes)],
-        )
+        content: dict[str, list] = dict(images=[], annotations=[], categories=categories)
         for i in range(1, count + 1):
             image, objects = draw(rng, len(classes))
             cv2.imwrite(str(root / split / f'{i:06}.jpg'), image)
             content['images'].append(dict(id=i, file_name=f'{i:06}.jpg', width=SIDE, height=SIDE))
             for label, (x1, y1, x2, y2) in objects:
-                content['annotations'].append(
-                    dict(
-                        id=len(content['annotations']) + 1,
-                        image_id=i,
-                        category_id=10 + label,
-                        bbox=[x1, y1, x2 - x1, y2 - y1],
-                        area=(x2 - x1) * (y2 - y1),
-                        iscrowd=0,
-                        segmentation=[[x1, y1, x2, y1, x2, y2, x1, y2]],
-                    )
-                )
+                w, h, polygon = x2 - x1, y2 - y1, [x1, y1, x2, y1, x2, y2, x1, y2]
+                ids = dict(id=len(content['annotations']) + 1, image_id=i, category_id=10 + label)
+                shape = dict(bbox=[x1, y1, w, h], area=w * h, segmentation=[polygon], iscrowd=0)
+                content['annotations'].append(ids | shape)
         (root / 'annotations' / f'instances_{split}.json').write_text(json.dumps(content))
     return root
 
 
 def write_voc(
-    root: Path,
-    n_train: int,
-    n_test: int,
-    classes: Sequence[str],
-    years: Sequence[str] = ('VOC2007',),
+    root: Path, n_train: int, n_test: int, classes: Sequence[str], years=('VOC2007',)
 ) -> Path:
     """A VOCdevkit below ``root``; the second object of every image is difficult."""
     root = root / 'VOCdevkit'
@@ -73,9 +58,7 @@ def write_voc(
             (folder / part).mkdir(parents=True)
         for split, count in (('trainval', n_train), ('test', n_test)):
             names = [f'{split}{i:03}' for i in range(count)]
-            (folder / 'ImageSets/Main' / f'{split}.txt').write_text(
-                ''.join(f'{name}\n' for name in names)
-            )
+            (folder / 'ImageSets/Main' / f'{split}.txt').write_text('\n'.join(names) + '\n')
             for name in names:
                 image, objects = draw(rng, len(classes))
                 cv2.imwrite(str(folder / 'JPEGImages' / f'{name}.jpg'), image)

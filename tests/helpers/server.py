@@ -43,7 +43,10 @@ class Server:
                 if isinstance(mode, list):
                     mode = mode.pop(0) if len(mode) > 1 else mode[0]
                 with contextlib.suppress(OSError):
-                    getattr(outer, mode)(self)
+                    if mode in (answers := outer.answers(self.path)):
+                        outer.send(self, **answers[mode])
+                    else:
+                        getattr(outer, mode)(self)
 
             def log_message(self, *args):
                 pass
@@ -65,106 +68,71 @@ class Server:
         self.http.shutdown()
         self.http.server_close()
 
-    def head(self, handler, length, status=200, **headers):
+    def send(self, handler, body=b'', status=200, length=..., **headers):
+        """Answer with ``body``; ``length`` is the one claimed, None for no claim."""
         handler.send_response(status)
         if length is not None:
-            handler.send_header('Content-Length', str(length))
+            handler.send_header('Content-Length', str(len(body) if length is ... else length))
         for name, value in headers.items():
             handler.send_header(name.replace('_', '-'), value)
         handler.end_headers()
+        handler.wfile.write(body)
+
+    def answers(self, path: str) -> dict[str, dict]:
+        """The modes that are a single call of :meth:`send`, and its arguments."""
+        data, size, page = self.data, len(self.data), b'<html>sign in first</html>'
+        away = f'http://localhost:{self.http.server_port}/elsewhere'
+        span = f'bytes 5-14/{size}'
+        return {
+            'ignores_range': dict(body=data),
+            'continues_elsewhere': dict(body=data[5:15], status=206, Content_Range=span),
+            'closes_early': dict(body=data[: size // 2], length=size),
+            'wrong_bytes': dict(body=bytes(size)),
+            'wrong_bytes_half': dict(body=bytes(size // 2), length=size),
+            'too_short': dict(body=data[:-7]),
+            'too_long': dict(body=data + bytes(7)),
+            'not_found': dict(status=404),
+            'broken': dict(status=500),
+            'web_page': dict(body=page, Content_Type='text/html; charset=utf-8'),
+            'good_but_called_a_page': dict(body=data, Content_Type='text/html'),
+            'redirects_away': dict(status=302, Location=away),
+            'redirects_to_file': dict(status=302, Location='file:///etc/hostname'),
+            'redirects_forever': dict(status=302, Location=path + 'x'),
+        }
 
     def good(self, handler):
         start = int((handler.headers.get('Range') or 'bytes=0-')[6:-1])
         size = len(self.data)
-        if start:
-            span = f'bytes {start}-{size - 1}/{size}'
-            self.head(handler, size - start, 206, Content_Range=span)
-        else:
-            self.head(handler, size)
-        handler.wfile.write(self.data[start:])
-
-    def ignores_range(self, handler):
-        self.head(handler, len(self.data))
-        handler.wfile.write(self.data)
-
-    def continues_elsewhere(self, handler):
-        self.head(handler, 10, 206, Content_Range=f'bytes 5-14/{len(self.data)}')
-        handler.wfile.write(self.data[5:15])
-
-    def closes_early(self, handler):
-        self.head(handler, len(self.data))
-        handler.wfile.write(self.data[: len(self.data) // 2])
+        span = {'Content_Range': f'bytes {start}-{size - 1}/{size}'} if start else {}
+        self.send(handler, self.data[start:], 206 if start else 200, **span)
 
     def closes_at_once(self, handler):
         handler.connection.close()
 
     def stalls(self, handler):
-        self.head(handler, len(self.data))
-        handler.wfile.write(self.data[:1000])
-        handler.wfile.flush()
+        self.send(handler, self.data[:1000], length=len(self.data))
         self.stop.wait(20)
 
     def never_answers(self, handler):
         self.stop.wait(20)
 
     def drips(self, handler):
-        self.head(handler, len(self.data))
+        self.send(handler, length=len(self.data))
         for i in range(200):
             handler.wfile.write(self.data[i : i + 1])
-            handler.wfile.flush()
             if self.stop.wait(0.05):
                 return
 
-    def wrong_bytes(self, handler):
-        self.head(handler, len(self.data))
-        handler.wfile.write(bytes(len(self.data)))
-
-    def wrong_bytes_half(self, handler):
-        self.head(handler, len(self.data))
-        handler.wfile.write(bytes(len(self.data) // 2))
-
-    def too_short(self, handler):
-        self.head(handler, len(self.data) - 7)
-        handler.wfile.write(self.data[:-7])
-
-    def too_long(self, handler):
-        self.head(handler, len(self.data) + 7)
-        handler.wfile.write(self.data + bytes(7))
-
     def endless(self, handler):
-        self.head(handler, None)  # no length: the body lasts until the connection ends
+        self.send(handler, length=None)  # the body lasts until the connection ends
         while not self.stop.is_set():
             handler.wfile.write(bytes(1 << 16))
-
-    def not_found(self, handler):
-        handler.send_error(404)
-
-    def broken(self, handler):
-        handler.send_error(500)
-
-    def web_page(self, handler):
-        page = b'<html>sign in first</html>'
-        self.head(handler, len(page), Content_Type='text/html; charset=utf-8')
-        handler.wfile.write(page)
-
-    def good_but_called_a_page(self, handler):
-        self.head(handler, len(self.data), Content_Type='text/html')
-        handler.wfile.write(self.data)
-
-    def redirects_away(self, handler):
-        self.head(handler, 0, 302, Location=f'http://localhost:{self.http.server_port}/elsewhere')
-
-    def redirects_to_file(self, handler):
-        self.head(handler, 0, 302, Location='file:///etc/hostname')
 
     def redirects_home(self, handler):
         if handler.path == '/new.pth':
             self.good(handler)
         else:
-            self.head(handler, 0, 302, Location='/new.pth')
-
-    def redirects_forever(self, handler):
-        self.head(handler, 0, 302, Location=handler.path + 'x')
+            self.send(handler, status=302, Location='/new.pth')
 
     def huge_header(self, handler):
         handler.wfile.write(b'HTTP/1.1 200 OK\r\nX-Filler: ' + b'a' * 200_000 + b'\r\n\r\n')

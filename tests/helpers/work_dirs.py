@@ -32,16 +32,8 @@ def write_start(
     for iteration in range(first, last + 1):
         epoch = (iteration - 1) // EPOCH + 1
         if iteration % 5 == 0:
-            lines.append(
-                {
-                    'lr': 0.1,
-                    'time': 0.5,
-                    'loss': loss(iteration),
-                    'epoch': epoch,
-                    'iter': iteration,
-                    'step': iteration,
-                }
-            )
+            place = dict(epoch=epoch, iter=iteration, step=iteration)
+            lines.append(dict(lr=0.1, time=0.5, loss=loss(iteration)) | place)
         if probes and iteration % EPOCH == 0:
             lines.append({'probe/knn_top1': accuracy(iteration), 'step': epoch})
     (data / 'scalars.json').write_text('\n'.join(map(json.dumps, lines)) + '\n')
