@@ -1,10 +1,11 @@
 """Pseudo labels for DeepCluster and ODC."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from mmengine.dataset import default_collate
-from mmengine.dist import all_gather, broadcast, get_dist_info, is_main_process
+from mmengine.dist import all_gather, broadcast, get_dist_info
 from mmengine.hooks import Hook
 from mmengine.structures import InstanceData
 from torch import Tensor
@@ -63,8 +64,8 @@ class ClusterHook(Hook):
         self.config = dataset
         self.num_clusters, self.interval, self.pca_dim = num_clusters, interval, pca_dim
         self.uniform, self.reweight = uniform, reweight
-        self.loader = {'batch_size': batch_size, 'num_workers': num_workers}
-        self.labels: Tensor | None = None  # (images,)
+        self.loader: dict[str, Any] = {'batch_size': batch_size, 'num_workers': num_workers}
+        self.labels = torch.zeros(0, dtype=torch.long)  # (images,) after the first clustering
 
     def state_dict(self) -> dict:
         return {'labels': self.labels}
@@ -110,12 +111,12 @@ class ClusterHook(Hook):
 
     def cluster(self, runner) -> None:
         """Label all images and prepare the model for the new labels; called on every rank."""
-        model = unwrap_model(runner.model)
+        model: Any = unwrap_model(runner.model)
         device = next(model.parameters()).device
         seed = runner.seed + runner.epoch
         features = self.features(model)
         self.labels = torch.zeros(len(self.dataset), dtype=torch.long)
-        if is_main_process():
+        if features is not None:
             points = whiten(features, self.pca_dim).to(device)
             self.labels = kmeans(points, self.num_clusters, seed).cpu()
         broadcast(self.labels)
@@ -130,7 +131,7 @@ class ClusterHook(Hook):
         if hasattr(model, 'memory_bank'):
             model.memory_bank.init_memory(features, self.labels)
 
-    def features(self, model) -> Tensor | None:
+    def features(self, model: Any) -> Tensor | None:
         """Output of the neck for every image in order, (images, D); None except on rank 0."""
         rank, world = get_dist_info()
         count = len(self.dataset)

@@ -1,6 +1,7 @@
 """Memory and hook of ODC, for any device and number of processes."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import mmselfsup.engine.hooks
 import torch
@@ -39,9 +40,7 @@ class ODCMemory(BaseModule):
                 f'{length} images cannot form {num_classes} clusters of at least {min_cluster}: '
                 'lower num_classes or min_cluster.'
             )
-        self.momentum = momentum
-        self.num_classes = num_classes
-        self.min_cluster = min_cluster
+        self.momentum, self.num_classes, self.min_cluster = momentum, num_classes, min_cluster
         self.register_buffer('feature_bank', torch.zeros(length, feat_dim))
         self.register_buffer('label_bank', torch.zeros(length, dtype=torch.long))
         self.register_buffer('centroids', torch.zeros(num_classes, feat_dim))
@@ -76,11 +75,10 @@ class ODCMemory(BaseModule):
 
     def deal_with_small_clusters(self) -> None:
         """Move the images of small clusters to the nearest others; split the largest instead."""
-        sizes = self.label_bank.bincount(minlength=self.num_classes)
-        if not (sizes < self.min_cluster).any():
+        is_small = self.label_bank.bincount(minlength=self.num_classes) < self.min_cluster
+        if not is_small.any():
             return
-        small = (sizes < self.min_cluster).nonzero().flatten()
-        large = (sizes >= self.min_cluster).nonzero().flatten()
+        small, large = (rows.nonzero().flatten() for rows in (is_small, ~is_small))
         homeless = torch.isin(self.label_bank, small).nonzero().flatten()
         nearest = (self.feature_bank[homeless] @ self.centroids[large].T).argmax(dim=1)
         self.label_bank[homeless] = large[nearest]
@@ -114,17 +112,12 @@ class ODCHook(mmselfsup.engine.hooks.ODCHook):
         deal_with_small_clusters_interval: int = 1,
         evaluate_interval: int = 50,
     ) -> None:
-        super().__init__(
-            centroids_update_interval,
-            deal_with_small_clusters_interval,
-            evaluate_interval,
-            reweight=True,  # the parent does so in any case
-            reweight_pow=0.5,
-        )
+        intervals = centroids_update_interval, deal_with_small_clusters_interval, evaluate_interval
+        super().__init__(*intervals, reweight=True, reweight_pow=0.5)  # it reweights in any case
 
     def before_train(self, runner) -> None:
         if runner.iter > 0:  # a checkpoint has the weights of the model, not of the loss
-            model = unwrap_model(runner.model)
+            model: Any = unwrap_model(runner.model)
             model.head.loss.class_weight = model.loss_weight
 
     def after_train_iter(self, runner, *args, **kwargs) -> None:

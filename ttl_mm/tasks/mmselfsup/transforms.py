@@ -47,16 +47,13 @@ class PatchesWithLabels(BaseTransform):
 
 def cut_patches(img: np.ndarray, jitter: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Nine patches of equal size, column by column."""
-    height, width = (length // SIDE - jitter for length in img.shape[:2])
+    cell = np.array(img.shape[:2]) // SIDE
+    height, width = cell - jitter
     if min(height, width) < 1 or jitter < 0:
         raise UserError(
             f'jitter={jitter} leaves no patch of an image of {img.shape[1]} x {img.shape[0]}: use '
             'from 0 to less than a third of its shorter side.'
         )
-    corners = [
-        np.array([row, column]) * (np.array(img.shape[:2]) // SIDE)
-        for column in range(SIDE)
-        for row in range(SIDE)
-    ]
+    corners = [cell * (row, column) for column in range(SIDE) for row in range(SIDE)]
     starts = [corner + rng.integers(0, jitter, size=2, endpoint=True) for corner in corners]
     return [img[y : y + height, x : x + width] for y, x in starts]
