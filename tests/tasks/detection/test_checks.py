@@ -151,9 +151,13 @@ def test_damaged_or_absent_files_name_the_path(coco: Path) -> None:
     path.write_text(path.read_text()[:100])
     with pytest.raises(UserError, match=r'instances_train2017\.json is damaged'):
         coco_report(coco)
-    for content in ('{}', '[]', '{"images": [], "categories": [], "annotations": [{"id": 1}]}'):
+    for content, fault in (
+        ('{}', "'categories' is missing"),
+        ('[]', 'list indices must be'),
+        ('{"images": [], "categories": [], "annotations": [{"id": 1}]}', "'image_id' is missing"),
+    ):
         path.write_text(content)
-        with pytest.raises(UserError, match='not a COCO annotation file'):
+        with pytest.raises(UserError, match=f'not a COCO annotation file .{fault}'):
             coco_report(coco)
     path.unlink()
     with pytest.raises(UserError, match=r'cannot be read .*COCO_ROOT'):

@@ -21,14 +21,13 @@ def test_best_matches_leave_junk_out_and_know_right_from_wrong():
     (ranking,) = best_matches(*query, gallery, ids, cams, queries=[1], k=10)
     assert ranking.query == 1
     assert ranking.gallery.tolist() == [3, 4, 2, 5]  # 0 is junk, 1 from the query's camera
-    assert ranking.scores.tolist() == [7, 6, 5, 5]
     assert ranking.right.tolist() == [False, True, True, False]
 
 
 def test_frames_mark_the_query_right_and_wrong(tmp_path):
     for name, gray in (('query', 10), ('first', 100), ('second', 200)):
         cv2.imwrite(str(tmp_path / f'{name}.png'), np.full((20, 10, 3), gray, np.uint8))
-    ranking = Ranking(0, np.array([1, 0]), np.array([0.9, 0.8]), np.array([False, True]))
+    ranking = Ranking(0, np.array([1, 0]), np.array([False, True]))
     gallery = [tmp_path / 'first.png', tmp_path / 'second.png']
     picture = draw_matches([ranking], lambda q: tmp_path / 'query.png', lambda g: gallery[g])
     corners = [GAP + column * (WIDTH + 2 * FRAME + GAP) for column in range(3)]

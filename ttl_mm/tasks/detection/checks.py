@@ -88,10 +88,11 @@ def check_coco(
     content = _read(annotation_file, lambda path: json.loads(path.read_bytes()))
     try:
         return _check_coco(annotation_file, content, _sizes(image_folder), classes, with_masks)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
+        what = f'{error} is missing' if isinstance(error, KeyError) else error
         raise UserError(
-            f'{annotation_file} is not a COCO annotation file: an entry has no {error}; check the '
-            'path, or download the file again.'
+            f'{annotation_file} is not a COCO annotation file ({what}): check the path, or '
+            'download the file again.'
         ) from error
 
 
@@ -120,8 +121,8 @@ def _check_coco(
                 report.notes['box without area'].append(where)
             elif masks and not annotation.get('segmentation'):
                 report.errors['object without a mask'].append(where)
-    for identity in images.keys() - annotated:
-        report.notes['image without objects'].append(images[identity])
+    if empty := [name for identity, name in images.items() if identity not in annotated]:
+        report.notes['image without objects'] = empty
     _count(report, path, len(content['images']), objects)
     return report
 

@@ -14,16 +14,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
     check = jobs.add_parser('check', help=CHECK, description=CHECK)
     check.add_argument('config', metavar='FILE', help='a config in projects/detection/configs')
-    check.add_argument(
-        '--checkpoint', help='also check that backbone and res5 start from this file, every tensor'
-    )
-    check.add_argument(
-        '--cfg-options',
-        nargs='+',
-        default=[],
-        metavar='KEY=VALUE',
-        help='changes of the config, as for tools/train.py',
-    )
+    every = 'also check that backbone and res5 start from this file, every tensor'
+    check.add_argument('--checkpoint', metavar='FILE', help=every)
+    changes = 'changes of the config, as for tools/train.py'
+    check.add_argument('--cfg-options', nargs='+', default=[], metavar='KEY=VALUE', help=changes)
 
 
 def run(args: Namespace) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 import torch
@@ -42,8 +42,9 @@ class PreciseBNHook(Hook):
             return
         model = unwrap_model(runner.model)
         runner.logger.info(f'Precise BN: statistics of {self.iterations} training batches')
+        endless = chain.from_iterable(repeat(runner.train_dataloader))
         with runner.optim_wrapper.optim_context(model):
-            measure_bn(model, islice(_endless(runner.train_dataloader), self.iterations))
+            measure_bn(model, islice(endless, self.iterations))
 
 
 @torch.no_grad()
@@ -56,7 +57,8 @@ def measure_bn(model: Any, batches: Iterable) -> None:
     layers = [m for m in norms if m.track_running_stats]
     with _cumulative(layers):
         for batch in batches:
-            model(**model.data_preprocessor(batch, training=True), mode='loss')
+            data = batch.data if isinstance(batch, Batch) else batch  # of our loaders
+            model(**model.data_preprocessor(data, training=True), mode='loss')
     for layer in layers:
         all_reduce(layer.running_mean, op='mean')
         all_reduce(layer.running_var, op='mean')
@@ -74,10 +76,3 @@ def _cumulative(layers: list[BatchNorm]) -> Iterator[None]:
     finally:
         for layer, momentum, tracked in kept:
             layer.momentum, layer.num_batches_tracked = momentum, tracked
-
-
-def _endless(loader: Iterable) -> Iterator:
-    """Repeat the batches without end, unwrapped if the loader is one of ours."""
-    while True:
-        for batch in loader:
-            yield batch.data if isinstance(batch, Batch) else batch

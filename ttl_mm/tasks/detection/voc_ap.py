@@ -26,6 +26,7 @@ AT50, AT75 = IOU_THRESHOLDS.index(0.5), IOU_THRESHOLDS.index(0.75)
 # objects do not reach the fourth point, there and here.
 VOC_RECALLS = np.arange(11) * 0.1
 COCO_RECALLS = np.linspace(0.0, 1.0, 101)
+Matches = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -54,27 +55,17 @@ def box_iou(boxes: np.ndarray, true_boxes: np.ndarray) -> np.ndarray:
     low = np.maximum(boxes[:, None, :2], true_boxes[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], true_boxes[None, :, 2:])
     overlap = (high - low).clip(min=0).prod(axis=2)
-    union = _area(boxes)[:, None] + _area(true_boxes)[None] - overlap
+    areas = ((b[:, 2:] - b[:, :2]).clip(min=0).prod(axis=1) for b in (boxes, true_boxes))
+    union = np.add.outer(*areas) - overlap
     return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
 
 
-def _area(boxes: np.ndarray) -> np.ndarray:
-    return (boxes[:, 2:] - boxes[:, :2]).clip(min=0).prod(axis=1)
-
-
-def match_voc(
-    iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]
-) -> tuple[np.ndarray, np.ndarray]:
+def match_voc(iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]) -> Matches:
     """VOC's rule: each detection is matched to the object that it overlaps most.
 
-    Args:
-        iou: (D, G), the detections by falling score.
-        difficult: (G,)
-        thresholds: T of them.
-
-    Returns:
-        tuple: which detections are right and which are ignored, each (T, D). A second detection
-        of the same object is wrong.
+    ``iou`` (D, G) has the detections by falling score; ``difficult`` is (G,). Returns which of the
+    detections are right and which are ignored at every threshold, each (T, D). A second detection
+    of the same object is wrong.
     """
     best = iou.argmax(axis=1)  # (D,)
     hit = iou.max(axis=1) >= np.reshape(thresholds, (-1, 1))  # (T, D)
@@ -87,9 +78,7 @@ def match_voc(
     return right, ignored
 
 
-def match_coco(
-    iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]
-) -> tuple[np.ndarray, np.ndarray]:
+def match_coco(iou: np.ndarray, difficult: np.ndarray, thresholds: Sequence[float]) -> Matches:
     """COCO's rule: each detection takes the best object that is not taken by a higher score.
 
     Arguments and result are those of :func:`match_voc`. A difficult object takes any number of
@@ -113,10 +102,8 @@ def match_coco(
 def interpolated_ap(right: np.ndarray, objects: int, recalls: np.ndarray) -> float:
     """Mean over ``recalls`` of the best precision at that recall or a higher one.
 
-    Args:
-        right: (D,) bool, for the detections that are not ignored, by falling score.
-        objects: Number of objects to detect.
-        recalls: Where precision is sampled. Recalls that are not reached have precision 0.
+    ``right`` (D,) is bool, for the detections that are not ignored, by falling score; ``objects``
+    is the number of objects to detect. Recalls that are not reached have precision 0.
     """
     found = np.cumsum(right)
     precision = found / np.arange(1, len(found) + 1)

@@ -9,6 +9,8 @@ from mmengine.logging import MMLogger
 from ttl_mm.registry import METRICS
 from ttl_mm.tasks.detection.voc_ap import AT50, AT75, ClassResult, ImageResult, evaluate_voc
 
+FAR_PIXEL = np.array([0.0, 0.0, 1.0, 1.0])  # from inclusive corners to extents
+
 
 def class_table(figures: dict[str, float], per_class: dict[str, ClassResult]) -> str:
     """A table of the figures per class in percent, with the mean in the last line."""
@@ -43,22 +45,21 @@ class VOCDetectionMetric(BaseMetric):
 
     def __init__(self, extents: bool = False, **kwargs) -> None:
         super().__init__(**kwargs)
-        self.far_edge = np.array([0.0, 0.0, 0.0, 0.0] if extents else [0.0, 0.0, 1.0, 1.0])
+        self.far_edge = 0 * FAR_PIXEL if extents else FAR_PIXEL
 
     def process(self, data_batch, data_samples: Sequence[dict]) -> None:
         """Keep boxes, scores and labels of each sample, as extents."""
         for sample in data_samples:
-            found, known = sample['pred_instances'], sample['gt_instances']
-            hard = sample['ignored_instances']
-            true_boxes = np.concatenate([_numpy(known['bboxes']), _numpy(hard['bboxes'])])
+            found = sample['pred_instances']
+            known = sample['gt_instances'], sample['ignored_instances']  # the latter are difficult
             self.results.append(
                 ImageResult(
                     boxes=_numpy(found['bboxes']) + self.far_edge,
                     scores=_numpy(found['scores']),
                     labels=_numpy(found['labels']),
-                    true_boxes=true_boxes + [0.0, 0.0, 1.0, 1.0],
-                    true_labels=np.concatenate([_numpy(known['labels']), _numpy(hard['labels'])]),
-                    difficult=np.repeat([False, True], [len(known['labels']), len(hard['labels'])]),
+                    true_boxes=np.concatenate([_numpy(k['bboxes']) for k in known]) + FAR_PIXEL,
+                    true_labels=np.concatenate([_numpy(k['labels']) for k in known]),
+                    difficult=np.repeat([False, True], [len(k['labels']) for k in known]),
                 )
             )
 

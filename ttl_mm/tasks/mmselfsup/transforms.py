@@ -8,7 +8,6 @@ from ttl_mm.errors import UserError
 from ttl_mm.registry import TRANSFORMS
 
 SIDE = 3  # cells
-CENTER = SIDE * SIDE // 2
 
 
 @TRANSFORMS.register_module()
@@ -40,7 +39,7 @@ class PatchesWithLabels(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Replace ``img`` by nine patches, add ``patch_label`` (1, 8)."""
         patches = cut_patches(results['img'], self.jitter, results['rng'])
-        results['img'] = [patches.pop(CENTER), *patches]
+        results['img'] = [patches.pop(len(patches) // 2), *patches]
         results['patch_label'] = np.arange(len(patches))[None]
         return results
 

@@ -11,6 +11,7 @@ from mmengine.dataset import Compose
 from ttl_mm.datasets.data_report import shorten
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
 from ttl_mm.registry import DATASETS
 from ttl_mm.tasks.reid.names import require_names, train_identities
@@ -43,22 +44,16 @@ def find_layout(root: str | os.PathLike) -> ReIDLayout:
                 f'{root} has no folder {name}: expected sysu_test_set_all (SYSU-30k), query and '
                 'bounding_box_test (Market-1501), or query and gallery.'
             )
-    return ReIDLayout(root, 'query', gallery, _folder(root / 'bounding_box_train'), None)
-
-
-def _folder(path: Path) -> Path | None:
-    return path if path.is_dir() else None
+    train = root / 'bounding_box_train'
+    return ReIDLayout(root, 'query', gallery, train if train.is_dir() else None, None)
 
 
 def _train_root(root: Path, train_list: Path | None) -> Path | None:
     """The folder that the names in the list are relative to: SYSU-30k's images, or its root."""
-    folder = _folder(root / 'sysu_train_set_all')
-    if folder and train_list:
-        with open(train_list, 'rb') as file:
-            first = os.fsdecode(file.readline(4096).rstrip())
-        if first.startswith(f'{folder.name}/'):
-            return root
-    return folder
+    folder = root / 'sysu_train_set_all'
+    if not folder.is_dir():
+        return None
+    return root if train_list and NameList(train_list)[0].startswith('sysu_train') else folder
 
 
 class ReIDTestSet(ImageFolder):

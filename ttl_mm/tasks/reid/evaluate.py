@@ -74,7 +74,8 @@ def evaluate_reid(
     if get_dist_info()[0] != 0:
         return None
     sides = split_sides(features)
-    result = evaluate_retrieval(*sides, device=device or _best_device())
+    best_device = 'cuda' if torch.cuda.is_available() else 'cpu'
+    result = evaluate_retrieval(*sides, device=device or best_device)
     figures = describe(result, features)
     print(*(f'{figure["metric"]:18s}{figure["value"]:7.2f}' for figure in figures), sep='\n')
     print(f'queries with a match: {result["valid_queries"]}, without: {result["skipped_queries"]}')
@@ -101,7 +102,7 @@ def extract_sides(
     """Check the data and write the features of queries and gallery to ``path``.
 
     Args:
-        checkpoint: See :func:`load_model`, also for ``config`` and ``device``.
+        checkpoint: See :func:`load_model`.
         data: See :func:`find_layout`.
         path: The feature file; one of the same origin is opened as it is, or completed.
         device: Where to compute.
@@ -144,38 +145,28 @@ def split_sides(features: Features) -> tuple[np.ndarray, ...]:
 
 def describe(result: dict[str, float], features: Features) -> list[dict]:
     """Each figure with protocol, data, weights and versions."""
-    about = features.about
-    origin = {key: about[key] for key in ('checkpoint', 'checkpoint_sha256') if key in about}
-    metrics = dict(result)
+    about, metrics = features.about, dict(result)
     basis = {
-        'flip': about['flip'],
-        'crop': about['crop'],
+        'protocol': 're-identification, cosine, junk left out, no fine-tuning',
         'queries': metrics.pop('valid_queries'),
         'skipped_queries': metrics.pop('skipped_queries'),
         'gallery': len(features.paths) - about['num_query'],
-        **origin,
+        **{key: about[key] for key in ('flip', 'crop', 'checkpoint', 'checkpoint_sha256')},
         'weights_sha256': about['weights'],
         'data_fingerprint': about['data'],
         'extracted_with': about['versions'],
         'measured_with': versions(),
     }
-    protocol = 're-identification, cosine, junk left out, no fine-tuning'
-    return [
-        {'protocol': protocol, 'metric': f'{name} (%)', 'value': value, **basis}
-        for name, value in metrics.items()
-    ]
+    return [{'metric': f'{name} (%)', 'value': value, **basis} for name, value in metrics.items()]
 
 
 def draw_best(
     sides: tuple[np.ndarray, ...], paths: Sequence[str], root: Path, queries: Sequence[int] = ()
 ) -> Image:
-    """The ten best matches of some queries, as a picture.
+    """The ten best matches of some queries, as a picture; of eight, evenly spread, by default.
 
-    Args:
-        sides: Of :func:`split_sides`.
-        paths: Of all images below ``root``, queries first.
-        root: The folder of the test set.
-        queries: Which queries; eight, evenly spread, if empty.
+    ``sides`` are those of :func:`split_sides`; ``paths`` are of all images below ``root``, queries
+    first.
     """
     n = len(sides[0])
     if wrong := [q for q in queries if not 0 <= q < n]:
@@ -190,7 +181,3 @@ def _default_folder(source: str, data: str | None) -> Path:
         return Path(source).parent
     name = Path(source.rpartition('://')[2]).stem
     return Path('work_dirs') / 'reid' / f'{name}_{Path(data or "").resolve().name}'
-
-
-def _best_device() -> str:
-    return 'cuda' if torch.cuda.is_available() else 'cpu'

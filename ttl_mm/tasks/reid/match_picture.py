@@ -21,7 +21,6 @@ class Ranking(NamedTuple):
 
     query: int
     gallery: np.ndarray  # (k,) indices
-    scores: np.ndarray  # (k,)
     right: np.ndarray  # (k,) bool
 
 
@@ -37,8 +36,7 @@ def best_matches(
         scores[relevance[q].same_camera] = -np.inf
         best = np.argsort(-scores, kind='stable')[:k]
         best = best[np.isfinite(scores[best])]
-        right = np.isin(best, relevance[q].matches)
-        rankings.append(Ranking(q, best, scores[best].copy(), right))
+        rankings.append(Ranking(q, best, np.isin(best, relevance[q].matches)))
     return rankings
 
 
