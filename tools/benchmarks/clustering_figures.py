@@ -164,7 +164,7 @@ def train(images: Tensor, k: int) -> tuple[nn.Module, nn.Module]:
         (2 * loss).backward()
         optimizer.step()
         schedule.step()
-        momentum = cosine_momentum(step, steps, base=0.9)
+        momentum = cosine_momentum(step, steps, start=0.9)
         torch._foreach_lerp_(
             list(target.parameters()), [p.detach() for p in online.parameters()], 1 - momentum
         )

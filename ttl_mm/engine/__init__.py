@@ -1,14 +1,12 @@
 """What acts during training: hooks, optimizer, checkpoints, guards."""
 
 import ttl_mm.registry  # noqa: F401  isort: skip
-from ttl_mm.engine.guards import (
-    BadImagesHook,
-    CollapseHook,
-    FiniteHook,
-    PreemptionHook,
-    PreflightHook,
-    StallHook,
-)
+from ttl_mm.engine.guards.bad_images import BadImagesHook
+from ttl_mm.engine.guards.collapse import CollapseHook
+from ttl_mm.engine.guards.finite import FiniteHook
+from ttl_mm.engine.guards.preemption import PreemptionHook
+from ttl_mm.engine.guards.preflight import PreflightHook
+from ttl_mm.engine.guards.stall import StallHook
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.hooks.frozen_hook import FrozenBackboneHook
 from ttl_mm.engine.hooks.gauge_hook import GaugeHook

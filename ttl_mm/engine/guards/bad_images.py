@@ -9,7 +9,7 @@ from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.errors import UserError
 from ttl_mm.registry import HOOKS
 
-TOLERATED = 10  # so many stop no run, however small
+TOLERATED = 10  # so many never stop a run, however small
 
 
 @HOOKS.register_module()
@@ -26,9 +26,8 @@ class BadImagesHook(Hook):
 
     def __init__(self, max_share: float = 0.01, interval: int = 50) -> None:
         if not 0 <= max_share <= 1:
-            raise UserError(f'max_share={max_share}: a share lies within 0 and 1.')
-        self.max_share = max_share
-        self.interval = interval
+            raise UserError(f'max_share={max_share}: it must be a share between 0 and 1.')
+        self.max_share, self.interval = max_share, interval
         self.found: dict[str, str] = {}  # path to reason
         self._new: dict[str, str] = {}
 
@@ -48,20 +47,18 @@ class BadImagesHook(Hook):
         self._report(runner)
 
     def _report(self, runner) -> None:
-        news: dict[str, str] = {}
-        for of_rank in gather(self._new):
-            news.update(of_rank)
+        met_by_ranks = gather(self._new)
         self._new = {}
-        for path, reason in news.items():
+        news = {path: why for bad in met_by_ranks for path, why in bad.items()}
+        for path, why in news.items():
             if path not in self.found:
-                self.found[path] = reason
-                runner.logger.warning(f'bad image skipped: {path}: {reason}')
+                runner.logger.warning(f'bad image skipped: {path}: {why}')
         if not news:
             return
+        self.found |= news
         runner.message_hub.update_info('bad_images', len(self.found))
         run = RunSettings.of(runner)
-        drawn = (runner.iter + 1) * run.batch_size
-        met = min(run.images, drawn)
+        met = min(run.images, (runner.iter + 1) * run.batch_size)
         if len(self.found) > max(TOLERATED, self.max_share * met):
             raise TrainingStopped(
                 f'{len(self.found)} of {met} images cannot be read, more than '

@@ -1,7 +1,5 @@
 """An alarm when the projections of all images become alike."""
 
-import logging
-
 from mmengine.hooks import Hook
 
 from ttl_mm.engine.hooks.output_recorder import OutputRecorder
@@ -16,6 +14,7 @@ from ttl_mm.registry import HOOKS
 MIN_SPREAD = 0.1
 MIN_RANK = 2.1
 MIN_RANK_SHARE = 0.06
+REMEDY = 'Lower the learning rate, or choose a deputy of higher rank.'
 
 
 @HOOKS.register_module()
@@ -23,9 +22,8 @@ class CollapseHook(Hook):
     """Measure the projections of one batch now and then; the loss alone does not show collapse.
 
     ``train/spread`` (the standard deviation times sqrt(D): 1 if evenly spread, 0 for a point) and
-    ``train/rank`` (the effective rank) are the measures of :mod:`ttl_mm.gauges.collapse`, which
-    GaugeHook logs per epoch. Either can raise the alarm: images on one point have no spread, images
-    on a few poles have a healthy spread and a tiny rank.
+    ``train/rank`` (the effective rank) are the measures that GaugeHook logs per epoch. Either can
+    raise the alarm: images on one point have no spread, those on a few poles only a tiny rank.
 
     Args:
         interval: Iterations between two looks.
@@ -37,9 +35,8 @@ class CollapseHook(Hook):
     def __init__(self, interval: int = 50, stop_after: int | None = None) -> None:
         if stop_after is not None and stop_after < 1:
             raise UserError(f'stop_after={stop_after}: it must be at least 1, or None to go on.')
-        self.interval = interval
-        self.stop_after = stop_after
-        self.alarms = 0
+        self.interval, self.stop_after = interval, stop_after
+        self.alarms = 0  # in a row
         self._recorder = OutputRecorder()
 
     def state_dict(self) -> dict:
@@ -50,8 +47,7 @@ class CollapseHook(Hook):
 
     def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
         if self.every_n_train_iters(runner, self.interval):
-            neck = getattr(unwrap_model(runner.model), 'neck', None)
-            self._recorder.start({'projections': neck})
+            self._recorder.start(unwrap_model(runner.model), {'projections': 'neck'})
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         if not self._recorder.recording:
@@ -73,11 +69,9 @@ class CollapseHook(Hook):
             f'have a spread of {spread:.3f} (1 is even, 0 a point) and use {rank:.1f} dimensions '
             f'of {features.shape[1]}'
         )
-        runner.logger.log(
-            logging.ERROR, f'{finding}. Lower the learning rate, or choose a deputy of higher rank.'
-        )
+        runner.logger.error(f'{finding}. {REMEDY}')
         if self.stop_after is not None and self.alarms >= self.stop_after:
-            raise TrainingStopped(f'{finding}; alarms in a row: {self.alarms}.')
+            raise TrainingStopped(f'{finding}; alarms in a row: {self.alarms}. {REMEDY}')
 
 
 def is_collapsed(spread: float, rank: float, images: int, dimensions: int) -> bool:

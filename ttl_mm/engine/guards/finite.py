@@ -31,8 +31,10 @@ class FiniteHook(Hook):
     def __init__(self, max_skips: int = 0) -> None:
         self.max_skips = max_skips
         self.skips = 0
-        self._voided = False
+        self._voided = False  # the step of this iteration
+        self._counted = False  # a bad loss whose gradient still waits for its step
         self._handles: list = []
+        self._good: list[tuple[Tensor, Tensor]] = []  # every buffer and its last good value
 
     def state_dict(self) -> dict:
         return {'skips': self.skips}
@@ -42,15 +44,11 @@ class FiniteHook(Hook):
 
     def before_train(self, runner) -> None:
         wrapper = runner.optim_wrapper
-        wrappers = list(wrapper.values()) if hasattr(wrapper, 'values') else [wrapper]
-        self._handles = [
-            one.optimizer.register_step_pre_hook(self._before_step) for one in wrappers
-        ]
+        wrappers = wrapper.values() if hasattr(wrapper, 'values') else [wrapper]
+        self._handles = [w.optimizer.register_step_pre_hook(self._before_step) for w in wrappers]
         self._loss_is_logged = any(isinstance(hook, RuntimeInfoHook) for hook in runner.hooks)
-        self._buffers: list[Tensor] = []
         if self.max_skips:
-            self._buffers = list(unwrap_model(runner.model).buffers())
-            self._good = [buffer.clone() for buffer in self._buffers]
+            self._good = [(x, x.clone()) for x in unwrap_model(runner.model).buffers()]
 
     def after_train(self, runner) -> None:
         for handle in self._handles:
@@ -58,12 +56,10 @@ class FiniteHook(Hook):
 
     def _before_step(self, optimizer, args, kwargs) -> None:
         parameters = [p for group in optimizer.param_groups for p in group['params']]
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        if all_finite(gradients):
-            return
-        self._voided = True
-        for parameter in parameters:
-            parameter.grad = None  # the optimizer passes over it
+        if not all_finite([p.grad for p in parameters if p.grad is not None]):
+            self._voided = True
+            for parameter in parameters:
+                parameter.grad = None  # the optimizer passes over it
 
     def _loss(self, runner, outputs: Mapping) -> float:
         """The loss of this iteration: RuntimeInfoHook has brought it to the host already."""
@@ -74,28 +70,27 @@ class FiniteHook(Hook):
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         loss = self._loss(runner, outputs or {})
         voided, self._voided = self._voided, False
-        if not voided and math.isfinite(loss):
-            for good, buffer in zip(self._good if self._buffers else (), self._buffers):
+        if math.isfinite(loss) and (not voided or self._counted):
+            self._counted = self._counted and not voided
+            for buffer, good in self._good:
                 good.copy_(buffer)
             return
+        self._counted = not voided
         self.skips += 1
-        what = f'loss {loss}' if not math.isfinite(loss) else 'a gradient that is not finite'
+        what = 'a gradient that is not finite' if math.isfinite(loss) else f'loss {loss}'
+        what += f' at iteration {runner.iter + 1}'
         if self.skips > self.max_skips:
             raise TrainingStopped(
-                f'{what} at iteration {runner.iter + 1}; no step was made with it and nothing is '
-                'saved. Resume with a smaller learning rate, or skip up to N such iterations: '
+                f'{what}; no step was made with it and nothing is saved. Resume with a smaller '
+                'learning rate, or skip up to N such iterations: '
                 '--cfg-options +default_hooks.finite.max_skips=N'
             )
-        for good, buffer in zip(self._good, self._buffers):
+        for buffer, good in self._good:
             buffer.copy_(good)
-        runner.logger.warning(
-            f'{what} at iteration {runner.iter + 1}: skipped ({self.skips} of {self.max_skips})'
-        )
+        runner.logger.warning(f'{what}: skipped ({self.skips} of {self.max_skips})')
         runner.message_hub.update_info('skipped_steps', self.skips)
 
 
 def all_finite(tensors: list[Tensor]) -> bool:
     """Whether every value is finite: one pass over the data, one wait for the device."""
-    if not tensors:
-        return True
-    return bool(torch.stack(foreach_norm(tensors)).sum().isfinite())
+    return not tensors or bool(torch.stack(foreach_norm(tensors)).sum().isfinite())

@@ -1,8 +1,6 @@
 """Everything that can be known to go wrong before the first step."""
 
-from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
-from mmpretrain.models import BaseSelfSupervisor
 
 from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards.accumulation import check_accumulation, update_targets_once_per_step
@@ -11,7 +9,6 @@ from ttl_mm.engine.guards.memory_bank import check_memory_bank
 from ttl_mm.engine.guards.negatives import check_negatives
 from ttl_mm.engine.guards.pretrained import check_pretrained
 from ttl_mm.engine.guards.target_update import check_target_update
-from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.registry import HOOKS
 
 
@@ -24,8 +21,7 @@ class PreflightHook(Hook):
     def before_run(self, runner) -> None:
         if built_train_loop(runner) is None:
             return  # a test run, whose loop is None or still a config
-        if isinstance(unwrap_model(runner.model), BaseSelfSupervisor):
-            check_last_batch(runner.train_dataloader, get_world_size())
+        check_last_batch(runner)
         check_accumulation(runner)
         check_negatives(runner)
         check_memory_bank(runner)

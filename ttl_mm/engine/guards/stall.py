@@ -25,8 +25,7 @@ class StallHook(Hook):
     If one rank hangs, all others wait for it in the next collective, so every survivor notices.
     Each thread writes a counter and the current iteration into torch's key-value store of the job,
     twice a second. A rank whose counter stands still is stopped or gone; if all counters move, the
-    rank at the lowest iteration is the one that hangs. The process also ends when the launcher has
-    died, so that no orphan trains on.
+    rank at the lowest iteration hangs. The process also ends when the launcher has died.
 
     Args:
         timeout: Seconds; by default ``env_cfg.dist_cfg.timeout``, or half an hour.
@@ -35,7 +34,7 @@ class StallHook(Hook):
     priority = 'VERY_LOW'
 
     def __init__(self, timeout: float | None = None) -> None:
-        self.timeout = timeout
+        self.timeout = timeout or 0.0
         self._done = threading.Event()
 
     def before_train(self, runner) -> None:
@@ -45,10 +44,9 @@ class StallHook(Hook):
         self._step, self._moved = runner.iter, time.monotonic()
         if self.world_size > 1 and 'MASTER_ADDR' in os.environ:
             self._launcher = os.getppid()
-            self._store = dist.TCPStore(
-                os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), is_master=False,
-                timeout=timedelta(seconds=PATIENCE),
-            )  # fmt: skip
+            address = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])
+            patience = timedelta(seconds=PATIENCE)
+            self._store = dist.TCPStore(*address, is_master=False, timeout=patience)  # type: ignore[attr-defined]
             for job in (self._report_progress, self._watch):
                 threading.Thread(target=job, daemon=True).start()
 
@@ -71,44 +69,35 @@ class StallHook(Hook):
             if os.getppid() != self._launcher:
                 self._end('the launcher is gone')
             if time.monotonic() - self._moved > self.timeout:
-                finding: list[str] = []
+                finding = ['rank 0, which keeps the store of the job, does not answer']
                 asking = threading.Thread(target=self._name_the_rank, args=(finding,), daemon=True)
                 asking.start()
                 asking.join(PATIENCE)
-                no_answer = 'rank 0, which keeps the store of the job, does not answer'
-                self._end(finding[0] if finding else no_answer)
+                self._end(finding[-1])
 
     def _name_the_rank(self, finding: list[str]) -> None:
         before = self._read()
         time.sleep(3 * PERIOD)
         after = self._read()
-        silent = [rank for rank in after if before[rank] == after[rank]]
-        least = min(step for _, step in after.values())
-        behind = [rank for rank, (_, step) in after.items() if step == least]
+        silent = [str(rank) for rank in range(self.world_size) if before[rank] == after[rank]]
+        least = min(step for _, step in after)
+        behind = [str(rank) for rank, (_, step) in enumerate(after) if step == least]
         if silent:
-            finding.append(f'rank {_listed(silent)} does not answer, it is stopped or gone')
+            finding.append(f'rank {", ".join(silent)} does not answer, it is stopped or gone')
         else:
-            finding.append(f'rank {_listed(behind)} hangs after iteration {least + 1}')
+            finding.append(f'rank {", ".join(behind)} hangs after iteration {least + 1}')
 
-    def _read(self) -> dict[int, tuple[int, int]]:
+    def _read(self) -> list[list[int]]:
         """The counter and the iteration of every rank; -1 before its first report."""
-        found = {}
-        for rank in range(self.world_size):
-            key = f'ttl_mm/{rank}'
-            words = self._store.get(key).split() if self._store.check([key]) else (-1, -1)
-            found[rank] = int(words[0]), int(words[1])
-        return found
+        keys = [f'ttl_mm/{rank}' for rank in range(self.world_size)]
+        reports = (self._store.get(k) if self._store.check([k]) else '-1 -1' for k in keys)
+        return [[int(number) for number in report.split()] for report in reports]
 
     def _end(self, finding: str) -> None:
-        print(
+        message = (
             f'stopped: rank {self.rank} made no step for {self.timeout:g} s: {finding}. Start '
-            f'again with --resume (exit code {STALLED}).',
-            file=sys.stderr,
-            flush=True,
+            f'again with --resume (exit code {STALLED}).'
         )
+        print(message, file=sys.stderr, flush=True)
         tell_launcher(STALLED)
         os._exit(STALLED)
-
-
-def _listed(ranks: list[int]) -> str:
-    return ', '.join(map(str, ranks))

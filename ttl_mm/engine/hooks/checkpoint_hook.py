@@ -1,6 +1,7 @@
 """Save the run so that it can be continued, and never lose the save before."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -49,12 +50,9 @@ class CheckpointHook(Hook):
             raise UserError(f'max_keep_ckpts={max_keep_ckpts}: keep at least 1, or all with -1.')
         if rule not in (None, 'greater', 'less'):
             raise UserError(f"rule={rule!r}: it must be 'greater' or 'less'.")
-        self.interval = interval
-        self.by_epoch = by_epoch
+        self.interval, self.by_epoch, self.save_last = interval, by_epoch, save_last
         self.max_keep_ckpts = max_keep_ckpts
-        self.save_last = save_last
-        self.save_best = save_best
-        self.rule = rule
+        self.save_best, self.rule = save_best, rule
         self.best: float | None = None
         self.saved_at = -1  # iteration of the newest save
         self._logged = 0  # how many values of the best metric have been looked at
@@ -76,34 +74,31 @@ class CheckpointHook(Hook):
             remove_leftovers(self.folder)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        self._watch_log(runner)
-        if self.by_epoch:
-            return
         done = runner.iter + 1
+        self._watch_log(runner, runner.epoch, done)
         last = self.save_last and done == runner.max_iters
-        if last or self.every_n_train_iters(runner, self.interval):
+        if not self.by_epoch and (last or self.every_n_train_iters(runner, self.interval)):
             self.save(runner, f'iter_{done}.pth', runner.epoch, done)
 
     def after_train_epoch(self, runner) -> None:
-        if not self.by_epoch:
-            return
-        self._watch_log(runner)
-        last = self.save_last and runner.epoch + 1 == runner.max_epochs
-        if last or self.every_n_epochs(runner, self.interval):
-            self.save(runner, f'epoch_{runner.epoch + 1}.pth', runner.epoch + 1, runner.iter)
+        done = runner.epoch + 1
+        self._watch_log(runner, done, runner.iter)
+        last = self.save_last and done == runner.max_epochs
+        if self.by_epoch and (last or self.every_n_epochs(runner, self.interval)):
+            self.save(runner, f'epoch_{done}.pth', done, runner.iter)
 
     def after_val_epoch(self, runner, metrics: dict[str, float] | None = None) -> None:
         if self.save_best == 'auto' and metrics:
             self.save_best = next(iter(metrics))
         if metrics and self.save_best in metrics:
-            self._consider(runner, float(metrics[self.save_best]), runner.epoch, runner.iter)
+            self._save_if_best(runner, float(metrics[self.save_best]), runner.epoch, runner.iter)
 
-    def _watch_log(self, runner) -> None:
+    def _watch_log(self, runner, epoch: int, iteration: int) -> None:
         """Look for a new value of the best metric among what hooks have logged."""
         values = self._values(runner)
         if len(values) > self._logged:
             self._logged = len(values)
-            self._consider(runner, float(values[-1]), runner.epoch, runner.iter + 1)
+            self._save_if_best(runner, float(values[-1]), epoch, iteration)
 
     def _values(self, runner) -> Sequence[float]:
         """What has been logged of the best metric."""
@@ -111,21 +106,18 @@ class CheckpointHook(Hook):
         buffer = logged.get(f'train/{self.save_best}', logged.get(self.save_best))
         return () if buffer is None else buffer.data[0]
 
-    def _consider(self, runner, value: float, epoch: int, iteration: int) -> None:
-        """Save if ``value`` is the best so far."""
-        rule = self.rule
-        if rule is None:
-            small = any(word in self.save_best.lower() for word in _SMALLER_IS_BETTER)
-            rule = 'less' if small else 'greater'
-        if value != value or (
-            self.best is not None
-            and not (value > self.best if rule == 'greater' else value < self.best)
-        ):
+    def _save_if_best(self, runner, value: float, epoch: int, iteration: int) -> None:
+        metric = self.save_best
+        assert metric is not None  # there is no value without a metric
+        is_error = any(word in metric.lower() for word in _SMALLER_IS_BETTER)
+        sign = -1 if (self.rule or ('less' if is_error else 'greater')) == 'less' else 1
+        best = -math.inf if self.best is None else sign * self.best
+        if not sign * value > best:  # as it is for NaN
             return
         self.best = value
-        name = 'best_' + self.save_best.replace('/', '_') + '.pth'
+        name = f'best_{metric.replace("/", "_")}.pth'
         self.save(runner, name, epoch, iteration)
-        runner.logger.info(f'{self.save_best} = {value:.4f} is the best so far: {name}')
+        runner.logger.info(f'{metric} = {value:.4f} is the best so far: {name}')
 
     def save(self, runner, name: str, epoch: int, iteration: int) -> None:
         """Write one checkpoint, then delete what is no longer to be kept; collective."""
@@ -148,20 +140,19 @@ class CheckpointHook(Hook):
 def check_finite(state: Mapping) -> None:
     """Refuse to save weights or optimizer state with NaN or infinity."""
     for part in ('state_dict', 'optimizer'):
-        if name := _non_finite(state[part], part):
-            raise TrainingStopped(
-                f'{name} is not finite at iteration {state["meta"]["iter"]}, so nothing was saved: '
-                'resume from the checkpoint before with a smaller learning rate.'
-            )
+        for name, tensor in _tensors_in(state[part], part):
+            if not tensor.isfinite().all():
+                raise TrainingStopped(
+                    f'{name} is not finite at iteration {state["meta"]["iter"]}, so nothing was '
+                    'saved: resume from the checkpoint before with a smaller learning rate.'
+                )
 
 
-def _non_finite(value, name: str) -> str | None:
+def _tensors_in(value, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """All tensors of nested containers, with the way to each."""
     if isinstance(value, torch.Tensor):
-        return name if value.is_floating_point() and not value.isfinite().all() else None
-    if isinstance(value, Mapping):
-        parts = ((f'{name}.{key}', part) for key, part in value.items())
-    elif isinstance(value, (list, tuple)):
-        parts = ((f'{name}.{i}', part) for i, part in enumerate(value))
-    else:
-        return None
-    return next((found for key, part in parts if (found := _non_finite(part, key))), None)
+        yield name, value
+    elif isinstance(value, (Mapping, list, tuple)):
+        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, part in parts:
+            yield from _tensors_in(part, f'{name}.{key}')

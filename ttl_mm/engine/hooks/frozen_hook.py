@@ -14,14 +14,13 @@ class FrozenBackboneHook(Hook):
     """End the run if a weight of the backbone would be trained, or if any tensor of it has changed.
 
     Statistics of BatchNorm count: they move without a gradient wherever a layer is left in training
-    mode. Looked at before the first step and after every epoch.
+    mode. It is checked before the first step and after every epoch.
     """
 
     priority = 'VERY_HIGH'  # before a checkpoint of a spoilt run is saved
 
     def before_train(self, runner) -> None:
-        """Remember the backbone."""
-        backbone = unwrap_model(runner.model).backbone
+        backbone = unwrap_model(runner.model).get_submodule('backbone')
         trained = [name for name, weight in backbone.named_parameters() if weight.requires_grad]
         if trained:
             raise UserError(
@@ -30,22 +29,18 @@ class FrozenBackboneHook(Hook):
                 'to the number of stages.'
             )
         self.start = {name: value.clone() for name, value in backbone.state_dict().items()}
-        self._compare_with_checkpoint(backbone)
-
-    def _compare_with_checkpoint(self, backbone) -> None:
-        """What init_cfg named is what is judged, whatever came after its loading."""
-        config = backbone.init_cfg if isinstance(backbone.init_cfg, dict) else {}
-        if config.get('checkpoint'):
-            equal, total = count_equal(backbone, load_backbone_state(config['checkpoint']))
+        init = getattr(backbone, 'init_cfg', None)
+        if isinstance(init, dict) and (path := init.get('checkpoint')):
+            equal, total = count_equal(backbone, load_backbone_state(path))
             if equal < total:
                 raise UserError(
                     f'{total - equal} of the {total} tensors of the backbone are not those of '
-                    f'{config["checkpoint"]}: nothing may initialise or load after init_cfg.'
+                    f'{path}: nothing may initialize or load weights after init_cfg.'
                 )
 
     def after_train_epoch(self, runner) -> None:
         """Compare with the start, bit by bit."""
-        now = unwrap_model(runner.model).backbone.state_dict()
+        now = unwrap_model(runner.model).get_submodule('backbone').state_dict()
         changed = [name for name, value in self.start.items() if not value.equal(now[name])]
         if changed:
             raise UserError(

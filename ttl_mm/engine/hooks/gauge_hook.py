@@ -1,5 +1,8 @@
 """Clustering and collapse gauges of the training forward passes themselves."""
 
+from collections import defaultdict
+from typing import Any
+
 import torch
 from mmengine.dist import all_gather, all_gather_object, get_rank, is_main_process
 from mmengine.hooks import Hook
@@ -12,6 +15,13 @@ from ttl_mm.evaluation.forward import pooled
 from ttl_mm.gauges.clustering import RankExplorer, class_divergence
 from ttl_mm.gauges.collapse import effective_rank, feature_std
 from ttl_mm.registry import HOOKS
+
+PARTS = {
+    'features': 'backbone',
+    'projections': 'neck',
+    'predictions': 'head.predictor',
+    'targets': 'target_neck',
+}
 
 
 @HOOKS.register_module()
@@ -26,63 +36,53 @@ class GaugeHook(Hook):
     ========================  ============================================  ======
     gauge/std                 online projections                            no
     gauge/effective_rank      online projections                            no
-    gauge/class_divergence    pooled backbone features, both networks' BN   yes
-                              in training mode
+    gauge/class_divergence    pooled backbone features, BN in training mode yes
     gauge/pr_omega_a          predictions against target projections,       yes
     gauge/pr_omega_b          at the ranks of the head
     ========================  ============================================  ======
 
     Args:
-        num_batches: How many batches at the end of an epoch are looked at, per process.
+        num_batches: How many batches at the end of an epoch are measured, per process.
         interval: Every how many epochs.
-        ranks: (lo, hi) whose negatives are judged; those of the head by default.
+        ranks: (lo, hi) of the negatives to measure; those of the head by default.
     """
 
     priority = 'LOW'
 
     def __init__(
         self, num_batches: int = 16, interval: int = 1, ranks: tuple[int, int] | None = None
-    ):
+    ) -> None:
         if num_batches < 1 or interval < 1:
             raise UserError(
                 f'num_batches={num_batches}, interval={interval}: both must be at least 1.'
             )
-        self.num_batches = num_batches
-        self.interval = interval
-        self.ranks = ranks
-
-    def before_train(self, runner) -> None:
-        """Find the network below a distributed wrapper."""
-        self.model = unwrap_model(runner.model)
+        self.num_batches, self.interval, self.ranks = num_batches, interval, ranks
         self._recorder = OutputRecorder()
         self._clear()
+
+    def _clear(self) -> None:
+        self._kept: defaultdict[str, list[Tensor]] = defaultdict(list)
+        self._explorer = RankExplorer()
+        self._num_keys = 0
 
     def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
         """Record this iteration if it is one of the last of an epoch that is measured."""
         # counted in iterations, so that it holds in loops by epoch and by iteration
         length = len(runner.train_dataloader)
         epoch, position = divmod(runner.iter, length)
-        if (epoch + 1) % self.interval or position < length - self.num_batches:
-            return
-        head = getattr(self.model, 'head', None)
-        self._recorder.start(
-            {
-                'features': getattr(self.model, 'backbone', None),
-                'projections': getattr(self.model, 'neck', None),
-                'predictions': getattr(head, 'predictor', None),
-                'targets': getattr(self.model, 'target_neck', None),
-            }
-        )
+        if (epoch + 1) % self.interval == 0 and position >= length - self.num_batches:
+            self._recorder.start(unwrap_model(runner.model), PARTS)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         """Keep what was recorded; log at the end of the epoch."""
         if not self._recorder.recording:
             return
-        self._keep(self._recorder.stop(), labels_or_none(data_batch))
-        if self._features and (runner.iter + 1) % len(runner.train_dataloader) == 0:
-            self._log(runner)
+        head = getattr(unwrap_model(runner.model), 'head', None)
+        self._keep(self._recorder.stop(), labels_or_none(data_batch), head)
+        if self._kept and (runner.iter + 1) % len(runner.train_dataloader) == 0:
+            self._log(runner, head)
 
-    def _keep(self, outputs: dict[str, list[Tensor]], labels: Tensor | None) -> None:
+    def _keep(self, outputs: dict[str, list[Tensor]], labels: Tensor | None, head: Any) -> None:
         """Keep the outputs of the first view; a model without projections is not measured.
 
         Where a forward pass has more rows than there are images (SimCLR and SwAV pass all views at
@@ -90,37 +90,39 @@ class GaugeHook(Hook):
         """
         if not {'features', 'projections'} <= outputs.keys():
             return
-        self._features.append(pooled(outputs['features'][0])[-1])
-        self._projections.append(outputs['projections'][0].flatten(1))
-        if labels is None or len(labels) != len(self._features[-1]):
+        features = pooled(outputs['features'][0])[-1]
+        self._kept['features'].append(features)
+        self._kept['projections'].append(outputs['projections'][0].flatten(1))
+        if labels is None or len(labels) != len(features):
             return
-        labels = labels.to(self._features[-1].device)
-        self._labels.append(labels)
+        labels = labels.to(features.device)
+        self._kept['labels'].append(labels)
         if len(outputs.get('targets', ())) > 1 and outputs.get('predictions'):
-            self._explore(outputs['predictions'][0], outputs['targets'][1], labels)
+            gather = getattr(head, 'gather_negatives', False)
+            self._explore(outputs['predictions'][0], outputs['targets'][1], labels, gather)
 
-    def _explore(self, query: Tensor, key: Tensor, labels: Tensor) -> None:
+    def _explore(self, query: Tensor, key: Tensor, labels: Tensor, gather: bool) -> None:
         """Rank the negatives of view 1 among the target projections of view 2, as the head does."""
         offset = 0
-        if getattr(self.model.head, 'gather_negatives', False):
+        if gather:
             offset = get_rank() * len(key)
             key, labels = torch.cat(all_gather(key)), torch.cat(all_gather(labels))
-        if len(key) > 1 and (len(self._explorer) == 0 or self._num_keys == len(key)):
-            self._num_keys = len(key)  # a shorter last batch has other ranks
+        if len(key) > 1 and self._num_keys in (0, len(key)):  # a shorter last batch has other ranks
+            self._num_keys = len(key)
             self._explorer.add(query, key, labels, offset)
 
-    def _log(self, runner) -> None:
+    def _log(self, runner, head: Any) -> None:
         """Gather over the processes, log and forget."""
-        features, projections = _gathered(self._features), _gathered(self._projections)
+        kept = {k: torch.cat(all_gather(torch.cat(rows))) for k, rows in self._kept.items()}
+        features, projections, labels = kept['features'], kept['projections'], kept.get('labels')
         gauges = {
             'gauge/std': feature_std(projections),
             'gauge/effective_rank': effective_rank(projections),
         }
-        if len(self._labels) == len(self._features):
-            labels = _gathered(self._labels)
-            if len(labels.unique()) > 1:
-                gauges['gauge/class_divergence'] = class_divergence(features, labels)
-        if len(self._explorer) and (ranks := self._head_ranks(self._num_keys - 1)):
+        if labels is not None and len(labels) == len(features) and len(labels.unique()) > 1:
+            gauges['gauge/class_divergence'] = class_divergence(features, labels)
+        window = getattr(head, 'window', lambda num_negatives: None)
+        if self._num_keys and (ranks := self.ranks or window(self._num_keys - 1)):
             of_all = RankExplorer()
             of_all.merge(all_gather_object(self._explorer))
             frequency = of_all.frequency(ranks)
@@ -134,18 +136,6 @@ class GaugeHook(Hook):
         where['threads'] = torch.get_num_threads()  # a report counts core hours with it
         runner.visualizer.add_scalars({**gauges, **where}, step=step)
 
-    def _head_ranks(self, num_negatives: int) -> tuple[int, int] | None:
-        """The ranks that are judged; None where the head has no fixed ones."""
-        window = getattr(self.model.head, 'window', None)
-        return self.ranks or (window(num_negatives) if window else None)
-
-    def _clear(self) -> None:
-        self._features: list[Tensor] = []
-        self._projections: list[Tensor] = []
-        self._labels: list[Tensor] = []
-        self._explorer = RankExplorer()
-        self._num_keys = 0
-
 
 def labels_or_none(data_batch: dict | None) -> Tensor | None:
     """(N,) true classes of a batch, or None if an image has none."""
@@ -154,7 +144,3 @@ def labels_or_none(data_batch: dict | None) -> Tensor | None:
     # mmselfsup's samples hold a LabelData, mmpretrain's the tensor itself
     labels = [getattr(label, 'value', label) for label in labels]
     return torch.cat(labels) if labels and len(labels) == len(samples) else None
-
-
-def _gathered(batches: list[Tensor]) -> Tensor:
-    return torch.cat(all_gather(torch.cat(batches)))

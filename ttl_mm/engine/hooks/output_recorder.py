@@ -13,13 +13,13 @@ class OutputRecorder:
         self._handles: list = []
         self._outputs: dict[str, list[Tensor]] = {}
 
-    def start(self, parts: Mapping[str, nn.Module | None]) -> None:
-        """Record every forward pass of these modules from now on; None is passed over."""
-        self._outputs = {}
+    def start(self, model: nn.Module, parts: Mapping[str, str]) -> None:
+        """Record the forward passes of these parts (name to path) from now on, if it has them."""
+        modules = dict(model.named_modules(remove_duplicate=False))
         self._handles = [
-            part.register_forward_hook(partial(self._record_output, name))
-            for name, part in parts.items()
-            if part is not None
+            modules[path].register_forward_hook(partial(self._record_output, name))
+            for name, path in parts.items()
+            if path in modules
         ]
 
     @property
@@ -32,7 +32,7 @@ class OutputRecorder:
             self._outputs.setdefault(name, []).append(last.detach())
 
     def stop(self) -> dict[str, list[Tensor]]:
-        """The outputs of every module, in the order of its forward passes."""
+        """The outputs of every part, in the order of its forward passes."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -16,12 +16,10 @@ from ttl_mm.registry import HOOKS
 class ProbeHook(Hook):
     """Log ``probe/knn_top1`` and, on request, ``probe/linear_top1`` of the online backbone.
 
-    Both are online figures on images without augmentation: they show progress, and are not those
-    of the linear protocol. They are measured before the first iteration, then every ``interval``
-    epochs and after the last.
-
-    Training does not notice: the random generators, the modes of all modules and the statistics of
-    BatchNorm are afterwards what they were, so the weights are bit-equal with and without.
+    Both show progress, and are not figures of the linear protocol. They are measured before the
+    first iteration, then every ``interval`` epochs and after the last. Training does not notice:
+    the random generators, the modes of all modules and the statistics of BatchNorm are afterwards
+    what they were, so the weights are bit-equal with and without the hook.
 
     Args:
         train: Config of a labelled dataset, see :class:`ttl_mm.evaluation.probe.Probe`.
@@ -32,8 +30,7 @@ class ProbeHook(Hook):
         **settings: The other arguments of :class:`~ttl_mm.evaluation.probe.Probe`.
     """
 
-    # after the target's update (HIGH) and the gauges (LOW = 70), before the checkpoint (LOWEST)
-    priority = 75
+    priority = 75  # after the gauges (LOW, 70), before the checkpoint (LOWEST, 100)
 
     def __init__(
         self,
@@ -41,7 +38,7 @@ class ProbeHook(Hook):
         test: Any,
         interval: int = 1,
         linear_interval: int | None = None,
-        **settings: Any,
+        **settings,
     ) -> None:
         if interval < 1:
             raise UserError(f'interval={interval}: measure every epoch (1) or less often.')
@@ -60,7 +57,7 @@ class ProbeHook(Hook):
             self._measure(runner, 0, self.probe.linear)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
-        """Measure at the end of an epoch; counted in iterations, so that any loop will do."""
+        """Measure at the end of an epoch; counted in iterations, so that any loop fits."""
         done, length = runner.iter + 1, len(runner.train_dataloader)
         ends = done == runner.max_iters
         linear = self.probe.linear and (ends or done % (self.linear_interval * length) == 0)

@@ -8,9 +8,9 @@ from ttl_mm.registry import HOOKS
 
 @HOOKS.register_module()
 class ProgressHook(Hook):
-    """Log ``images_per_s`` of all ranks and ``data_wait``, the share of time spent on waiting."""
+    """Log ``images_per_s`` of all ranks and ``data_wait``, the share of time spent waiting."""
 
-    priority = 'NORMAL'  # registered after the timer, before the logger
+    priority = 'NORMAL'  # listed after the timer, and before the logger
 
     def before_train(self, runner) -> None:
         self._images = RunSettings.of(runner).batch_size

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
@@ -22,23 +23,23 @@ class ResultHook(Hook):
     Args:
         protocol: The kind of evaluation, in a word or two. Epochs, optimizer, learning rate and
             batch of the run are added to it.
-        metric: the metric that the best epoch is chosen by.
+        metric: The metric that the best epoch is chosen by.
     """
 
     priority = 'LOW'
 
     def __init__(self, protocol: str, metric: str = 'accuracy/top1') -> None:
-        self.protocol = protocol
-        self.metric = metric
+        self.protocol, self.metric = protocol, metric
         self._ran = ''
-        self.last: dict | None = None
-        self.best: dict | None = None
+        self.last: dict = {}
+        self.best: dict = {}
+        self._identities: dict[str, dict] = {}
 
     def state_dict(self) -> dict:
         return {'last': self.last, 'best': self.best}
 
     def load_state_dict(self, state: dict) -> None:
-        self.last, self.best = state['last'], state['best']
+        self.last, self.best = state['last'] or {}, state['best'] or {}  # None in earlier files
 
     def before_train(self, runner) -> None:
         self._ran = f', {run_in_words(runner)}'
@@ -49,44 +50,38 @@ class ResultHook(Hook):
             return  # at epoch 0 nothing was trained: runner.val() alone
         values = {name: round(float(value), 4) for name, value in metrics.items()}
         self.last = {'epoch': runner.epoch, **values}
-        if self.best is None or values[self.metric] > self.best[self.metric]:
+        if not self.best or values[self.metric] > self.best[self.metric]:
             self.best = self.last
         if is_main_process():
             self._write(runner)
 
     def _write(self, runner) -> None:
-        if runner.epoch == runner.max_epochs:
-            for name, found in (('last', self.last), ('best', self.best)):
-                value = f'{self.metric} {found[self.metric]:.2f}'
-                runner.logger.info(
-                    f'{self.protocol}{self._ran}: {name} epoch {found["epoch"]}, {value}'
-                )
+        if not self._identities:  # once: it takes a look at every file
+            loaders = {'train': runner.train_dataloader, 'val': runner.val_dataloader}
+            self._identities = {name: data_identity(x.dataset) for name, x in loaders.items()}
+        model: Any = unwrap_model(runner.model)
+        protocol = self.protocol + self._ran
         result = {
-            'protocol': self.protocol + self._ran,
+            'protocol': protocol,
             'last': self.last,
             'best': self.best,
             'epochs': runner.max_epochs,
-            'backbone_sha256': weights_hash(unwrap_model(runner.model).backbone),
-            'train': self._identity(runner.train_dataloader),
-            'val': self._identity(runner.val_dataloader),
+            'backbone_sha256': weights_hash(model.backbone),
+            **self._identities,
             'versions': versions(),
         }
         path = Path(runner.work_dir) / 'results.json'
         path.write_text(json.dumps(result, indent=2) + '\n')
-
-    def _identity(self, loader) -> dict:
-        """Of the data, found once: it takes a look at every file."""
-        known = self.__dict__.setdefault('_identities', {})
-        if id(loader) not in known:
-            known[id(loader)] = data_identity(loader.dataset)
-        return known[id(loader)]
+        if runner.epoch == runner.max_epochs:
+            for name, found in (('last', self.last), ('best', self.best)):
+                value = f'{self.metric} {found[self.metric]:.2f}'
+                runner.logger.info(f'{protocol}: {name} epoch {found["epoch"]}, {value}')
 
 
 def run_in_words(runner) -> str:
     """'100 epochs, SGD 0.15, batch 256', of what really runs."""
     run, optimizer = RunSettings.of(runner), runner.optim_wrapper.optimizer
-    groups = optimizer.param_groups
-    rates = sorted({group.get('initial_lr', group['lr']) for group in groups})
+    rates = sorted({group.get('initial_lr', group['lr']) for group in optimizer.param_groups})
     rate = f'{rates[0]:g}' if len(rates) == 1 else f'{rates[0]:g} to {rates[-1]:g}'
     epochs = f'{runner.max_epochs} epoch{"s" if runner.max_epochs != 1 else ""}'
     batch = run.batch_size * run.accumulative_counts

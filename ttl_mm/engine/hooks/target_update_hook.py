@@ -31,8 +31,8 @@ class TargetUpdateHook(Hook):
     such as 20 epochs of a 200-epoch schedule, must not anneal the momentum early.
 
     Args:
-        horizon_epochs: epochs after which the momentum reaches 1.
-        horizon_iters: the same in iterations, for loops that count those.
+        horizon_epochs: Epochs after which the momentum reaches 1.
+        horizon_iters: The same in iterations, for loops that count those.
     """
 
     priority = 'HIGH'  # before anything that looks at the model after an iteration
@@ -44,8 +44,7 @@ class TargetUpdateHook(Hook):
                 f'horizon_epochs={horizon_epochs}, horizon_iters={horizon_iters}: set one of them, '
                 'above 0, to the length of the whole schedule.'
             )
-        self.horizon_epochs = horizon_epochs
-        self.horizon_iters = horizon_iters
+        self.horizon_epochs, self.horizon_iters = horizon_epochs, horizon_iters
 
     def before_train(self, runner) -> None:
         """Settle horizon and seed; start the target from the online network unless resuming."""
@@ -56,8 +55,8 @@ class TargetUpdateHook(Hook):
                 f'{type(model).__name__}: take the hook out of default_hooks or custom_hooks.'
             )
         self.model = model
-        iterations = len(runner.train_dataloader)
-        self.horizon = self.horizon_iters or (self.horizon_epochs or 0) * iterations
+        epochs = self.horizon_epochs or 0
+        self.horizon = self.horizon_iters or epochs * len(runner.train_dataloader)
         seed = [runner.seed]
         broadcast_object_list(seed)  # all processes draw the same sizes, whatever their own seed
         self.seed = seed[0]

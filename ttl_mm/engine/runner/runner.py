@@ -6,7 +6,7 @@ from pathlib import Path
 
 import mmengine
 import torch
-from mmengine.dist import get_world_size, is_distributed, master_only
+from mmengine.dist import is_distributed, master_only
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.runner import CheckpointLoader
 from torch import distributed as dist
@@ -110,7 +110,7 @@ class Runner(mmengine.runner.Runner):
                 f'the loop {type(loop).__name__} does not know its exact position: use '
                 "train_cfg=dict(by_epoch=True, max_epochs=...) or run it with mmengine's Runner."
             )
-        check_iterations(loop.dataloader, get_world_size())
+        check_iterations(loop.dataloader)
         return loop
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
