@@ -7,15 +7,9 @@ import torch
 from mmengine.hooks import Hook, RuntimeInfoHook
 from mmengine.logging import MessageHub
 from mmengine.registry import HOOKS
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.helpers.toy_run import (
-    curve,
-    final_state,
-    log_file,
-    make_images,
-    run,
-    write_config,
-)
+from tests.helpers.toy_run import curve, final_state, log_file, run, write_config
 from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.engine.guards.finite import FiniteHook, all_finite
 from ttl_mm.engine.hooks.checkpoint_hook import check_finite
@@ -35,11 +29,9 @@ class PoisonHook(Hook):
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         if runner.iter + 1 != self.at:
             return
-        if self.where == 'loss':
-            self.handle = runner.model.neck.register_forward_hook(lambda m, x, y: y * torch.nan)
-        elif self.where == 'activations':
-            first = runner.model.backbone[1]
-            self.handle = first.register_forward_hook(lambda m, x, y: y * torch.nan)
+        parts = {'loss': runner.model.neck, 'activations': runner.model.backbone[1]}
+        if part := parts.get(self.where):
+            self.handle = part.register_forward_hook(lambda m, x, y: y * torch.nan)
         else:
             self.handle = runner.model.neck.weight.register_hook(lambda grad: grad * torch.inf)
 
@@ -49,11 +41,6 @@ class PoisonHook(Hook):
 
 
 PLACES = ['loss', 'activations', 'gradient']
-
-
-@pytest.fixture(scope='module')
-def images(tmp_path_factory):
-    return make_images(tmp_path_factory.mktemp('images'))
 
 
 @pytest.mark.parametrize('where', PLACES)
@@ -72,9 +59,11 @@ def test_stops_and_keeps_the_good_checkpoint(tmp_path, images, where, accumulati
 
 
 @pytest.mark.parametrize('where', PLACES)
-def test_skips_a_few_and_trains_on(tmp_path, images, where):
+@pytest.mark.parametrize('accumulation', [1, 3])
+def test_skips_a_few_and_trains_on(tmp_path, images, where, accumulation):
+    """A bad loss and the step that is voided for it, an iteration later, are one skip."""
     more = POISON.format(where=where) + SKIP.format(n=1)
-    config = write_config(tmp_path / 'config.py', images, more=more)
+    config = write_config(tmp_path / 'config.py', images, accumulation=accumulation, more=more)
     work = tmp_path / 'work'
     assert run(config, work) == [0]
     losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}
@@ -92,16 +81,26 @@ def test_a_state_that_is_not_finite_is_never_saved():
         check_finite(bad)
 
 
-@pytest.mark.parametrize('value', [torch.nan, torch.inf, -torch.inf])
-def test_one_bad_value_among_many_is_seen(value):
+def test_one_bad_value_among_many_is_seen():
     tensors = [torch.zeros(3, 4), torch.ones(1000)]
     assert all_finite(tensors)
-    tensors[1][777] = value
-    assert not all_finite(tensors)
     assert all_finite([])
+    for value in (torch.nan, torch.inf, -torch.inf):
+        tensors[1][777] = value
+        assert not all_finite(tensors)
 
 
-def test_the_loss_comes_from_the_log_without_another_wait_for_the_device():
+class Waits(TorchDispatchMode):
+    """Counts the values that are brought from the device to the host."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_one_wait_for_the_device_per_step_and_the_loss_comes_from_the_log():
     hub, model = MessageHub('finite'), torch.nn.Linear(1, 1)
     wrapper = SimpleNamespace(optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
     runner = SimpleNamespace(
@@ -111,7 +110,11 @@ def test_the_loss_comes_from_the_log_without_another_wait_for_the_device():
     hook.before_train(runner)
     on_device = object()  # a number that cannot be read
     hub.update_scalar('train/loss', 1.0)
-    hook.after_train_iter(runner, 4, outputs={'loss': on_device})
+    model(torch.ones(2, 1)).sum().backward()
+    with Waits() as waits:
+        wrapper.optimizer.step()
+        hook.after_train_iter(runner, 4, outputs={'loss': on_device})
+    assert waits.count == 1
     hub.update_scalar('train/loss', torch.nan)
     with pytest.raises(TrainingStopped, match='loss nan at iteration 5'):
         hook.after_train_iter(runner, 4, outputs={'loss': on_device})

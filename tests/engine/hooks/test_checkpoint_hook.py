@@ -8,7 +8,7 @@ import pytest
 from mmengine.evaluator import BaseMetric
 from mmengine.registry import METRICS
 
-from tests.helpers.toy_run import assert_same_run, curve, make_images, run, write_config
+from tests.helpers.toy_run import assert_same_run, curve, run, write_config
 from ttl_mm.checkpoint.sealed import read_seal, read_sealed, sealed_files
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.state.exit_codes import USER_ERROR
@@ -47,11 +47,6 @@ class NoisyMetric(BaseMetric):
         if NoisyMetric.kill_at == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return {'score': float(np.mean(results))}
-
-
-@pytest.fixture(scope='module')
-def images(tmp_path_factory):
-    return make_images(tmp_path_factory.mktemp('images'))
 
 
 def names(work):

@@ -11,6 +11,7 @@ from torch import nn
 from tests.helpers.paths import ROOT
 from ttl_mm.engine import GaugeHook, Runner
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.forward import pooled
 from ttl_mm.gauges import (
     class_divergence,
     effective_rank,
@@ -29,13 +30,11 @@ CLUSTERING = {'gauge/class_divergence', 'gauge/pr_omega_a', 'gauge/pr_omega_b'}
 
 class Neck(nn.Linear):
     def forward(self, inputs):
-        return (
-            super().forward(inputs[-1].flatten(2).mean(2) if inputs[-1].ndim > 2 else inputs[-1]),
-        )
+        return (super().forward(pooled(inputs[-1])[0]),)
 
 
 class Network(nn.Module):
-    """The parts that the hook listens to, called in the order of the algorithm."""
+    """The parts that the hook records, called in the order of the algorithm."""
 
     def __init__(self, deputy=(2, 3), **head):
         super().__init__()
@@ -127,13 +126,10 @@ def test_a_model_without_projections_is_left_alone():
     assert Epoch(Bare(), GaugeHook()).logged == []
 
 
-@pytest.mark.parametrize(
-    ('deputy', 'ranks'), [('all', (1, 11)), ('median', (6, 6)), ((2, 5), (2, 5)), (4, (4, 4))]
-)
-def test_omega_is_judged_at_the_ranks_of_the_head(deputy, ranks):
-    named = Epoch(Network(deputy), GaugeHook()).logged
-    spelt = Epoch(Network('semi-hard'), GaugeHook(ranks=ranks)).logged
-    assert named == spelt
+def test_omega_is_measured_at_the_ranks_of_the_head():
+    for deputy, ranks in {'all': (1, 11), 'median': (6, 6), (2, 5): (2, 5), 4: (4, 4)}.items():
+        by_head = Epoch(Network(deputy), GaugeHook()).logged
+        assert by_head == Epoch(Network('semi-hard'), GaugeHook(ranks=ranks)).logged
 
 
 def test_a_shorter_last_batch_has_other_ranks_and_is_left_out_of_omega():
@@ -143,13 +139,13 @@ def test_a_shorter_last_batch_has_other_ranks_and_is_left_out_of_omega():
     assert with_rest['gauge/std'] != whole['gauge/std']
 
 
-@pytest.mark.parametrize('setting', [{'num_batches': 0}, {'interval': 0}])
-def test_impossible_settings_are_refused(setting):
-    with pytest.raises(UserError, match='at least 1'):
-        GaugeHook(**setting)
+def test_impossible_settings_are_refused():
+    for setting in ('num_batches', 'interval'):
+        with pytest.raises(UserError, match=f'{setting}=0.* at least 1'):
+            GaugeHook(**{setting: 0})
 
 
-def train_digits(work_dir, hook, loop=None):
+def train_digits(work_dir, gauges, collapse=None, loop=None):
     """Two epochs of three batches of 16 digits."""
     config = Config.fromfile(DIGITS)
     config.train_cfg = loop or {'type': 'EpochBasedTrainLoop', 'max_epochs': 2}
@@ -161,7 +157,8 @@ def train_digits(work_dir, hook, loop=None):
             'default_hooks.probe': None,
             'log_level': 'ERROR',
             'experiment_name': work_dir.name,
-            'default_hooks.gauges': hook,
+            'default_hooks.gauges': gauges,
+            'default_hooks.collapse': collapse,
         }
     )
     runner = Runner.from_cfg(config)
@@ -173,34 +170,29 @@ def train_digits(work_dir, hook, loop=None):
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-    return train_digits(tmp_path_factory.mktemp('gauged'), HOOK)
+    collapse = {'type': 'ttl_mm.CollapseHook', 'interval': 2}
+    return train_digits(tmp_path_factory.mktemp('gauged'), HOOK, collapse)
 
 
 def test_gauges_of_a_run_are_logged_once_per_epoch(trained):
     _, logged = trained
-    assert [(line['epoch'], line['iter'], line['step']) for line in logged] == [
-        (1, 3, 3),
-        (2, 6, 6),
-    ]
+    places = [(line['epoch'], line['iter'], line['step']) for line in logged]
+    assert places == [(1, 3, 3), (2, 6, 6)]
     assert all(line.keys() >= COLLAPSE | CLUSTERING for line in logged)
 
 
 def test_a_loop_by_iteration_logs_the_same_epochs(trained, tmp_path):
     _, by_epoch = trained
     loop = {'type': 'IterBasedTrainLoop', 'max_iters': 6}
-    _, by_iteration = train_digits(tmp_path / 'by_iteration', HOOK, loop)
+    _, by_iteration = train_digits(tmp_path / 'by_iteration', HOOK, loop=loop)
     assert [line['epoch'] for line in by_iteration] == [line['epoch'] for line in by_epoch]
 
 
-def test_a_run_is_bit_equal_without_the_hook(trained, tmp_path):
-    with_hook, _ = trained
-    without = train_digits(tmp_path / 'plain', None)[0].state_dict()
-    assert all(torch.equal(value, without[key]) for key, value in with_hook.state_dict().items())
-
-
-def test_nothing_stays_attached_to_the_network(trained):
+def test_a_run_is_bit_equal_without_gauges_and_collapse_guard(trained, tmp_path):
     model, _ = trained
-    assert all(not module._forward_hooks for module in model.modules())
+    without = train_digits(tmp_path / 'plain', None)[0].state_dict()
+    assert all(torch.equal(value, without[key]) for key, value in model.state_dict().items())
+    assert all(not module._forward_hooks for module in model.modules())  # nothing stays attached
 
 
 def measure_as_rank(rank, folder):
@@ -214,10 +206,7 @@ def measure_as_rank(rank, folder):
 
 def test_two_processes_measure_their_joined_batches(tmp_path):
     torch.multiprocessing.start_processes(
-        measure_as_rank,
-        (str(tmp_path),),
-        nprocs=2,
-        start_method='fork',  # no second import of torch
+        measure_as_rank, (str(tmp_path),), nprocs=2, start_method='fork'
     )
     results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in (0, 1)]
     outputs, labels, logged = zip(*results)

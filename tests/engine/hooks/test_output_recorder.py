@@ -11,7 +11,8 @@ class Pair(nn.Module):
 
 def test_every_pass_is_recorded_until_it_stops_and_nothing_afterwards():
     recorder, layer, pair = OutputRecorder(), nn.Linear(2, 2), Pair()
-    recorder.start({'layer': layer, 'pair': pair, 'missing': None})
+    model = nn.ModuleDict({'parts': nn.Sequential(layer), 'pair': pair})
+    recorder.start(model, {'layer': 'parts.0', 'pair': 'pair', 'missing': 'neck'})
     assert recorder.recording
     x = torch.ones(3, 2)
     expected = [layer(x), layer(-x)]
