@@ -5,5 +5,5 @@ _base_ = [
     '_base_/schedules/lars_200e.py',
 ]
 
-# TTLAlgorithm does not train without it: the target moves after every step of the optimizer.
+# Updates the target network after every optimizer step; TTLAlgorithm refuses to train without it.
 default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))

@@ -1,9 +1,9 @@
 default_scope = 'mmpretrain'
 runner_type = 'ttl_mm.Runner'
 
-# Hooks live in this dict and nowhere in `custom_hooks`: dicts merge with a recipe's delta, lists
-# replace each other. They stand in the order in which they run; a recipe's own hooks come in by
-# their priority, and None removes one (docs/training.md).
+# All hooks are in this dict and none in `custom_hooks`: a recipe's dict is merged with it, a list
+# would replace it. They run in this order; a recipe's own hooks run by their priority, and None
+# removes a hook (docs/architecture.md, "The order of hooks").
 default_hooks = dict(
     runtime_info=dict(type='RuntimeInfoHook'),
     preflight=dict(type='ttl_mm.PreflightHook'),

@@ -1,5 +1,5 @@
-# Ablation of the rank, and of the margin at its default, C = -100.
-# Equals the main recipe's median as long as there are 103 negatives.
+# Ablation of the rank, and of the margin at its default, C = -100. With 103 negatives it equals the
+# main recipe's median.
 _base_ = '../ttl_r50_8xb104_200e.py'
 
 model = dict(head=dict(deputy=52))

@@ -1,4 +1,4 @@
-# The first MoCo: a linear projection, weaker views, a temperature of 0.07, steps.
+# The first MoCo: a linear projection, weaker views, temperature 0.07, learning rate in steps.
 _base_ = 'mocov2_r50_in1k_8xb32_200e.py'
 
 model = dict(

@@ -1,4 +1,4 @@
-# 440 epochs is what the published figure was trained for; the paper's table prints 200.
+# The published figure was trained for 440 epochs, although the paper's table says 200.
 _base_ = ['_base_/odc.py', '_base_/imagenet_clusters.py']
 
 train_dataloader = dict(sampler=dict(replace=True))

@@ -1,4 +1,4 @@
-# Patches of 12 pixels, three quarters of a cell as on ImageNet, of images enlarged to 55.
+# Images are enlarged to 55 pixels; patches of 12 fill three quarters of a cell, as on ImageNet.
 _base_ = ['_base_/relative-loc.py', '_base_/cifar10_mini.py']
 
 model = dict(

@@ -1,4 +1,4 @@
-# 70 epochs is what the published figure was trained for; the paper's table prints 200.
+# The published figure was trained for 70 epochs, although the paper's table says 200.
 _base_ = [
     '_base_/relative-loc.py',
     '../_base_/datasets/imagenet.py',

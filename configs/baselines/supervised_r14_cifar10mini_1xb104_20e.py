@@ -1,4 +1,4 @@
-# With the labels: the same crops and flips as for the methods without, no change of colour.
+# Trained with labels: the same crops and flips as the other methods, but no change of color.
 _base_ = ['../_base_/models/classifier_r50.py', '_base_/cifar10_mini.py']
 
 model = dict(

@@ -1,4 +1,5 @@
-# With labels. For "supervised + linear eval" give its checkpoint to configs/linear.
+# Trained with labels. The paper's "supervised + linear eval" is a recipe of configs/linear that
+# starts from its checkpoint.
 _base_ = [
     '../_base_/models/classifier_r50.py',
     '../_base_/datasets/imagenet_labelled.py',
@@ -11,7 +12,7 @@ param_scheduler = [dict(type='MultiStepLR', milestones=[30, 60, 90], by_epoch=Tr
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=100, val_interval=1)
 default_hooks = dict(
     result=dict(type='ttl_mm.ResultHook', protocol='supervised'),
-    gauges=None,  # of pre-training
+    gauges=None,  # for pre-training only
     collapse=None,
 )
 auto_scale_lr = dict(enable=False, base_batch_size=256)

@@ -6,7 +6,7 @@ model = dict(
     neck=dict(in_channels=64, hid_channels=256),
     head=dict(loss=dict(num_prototypes=100)),
 )
-# the prototypes stay as they are drawn for the first epoch
+# the prototypes are frozen during the first epoch
 default_hooks = dict(
     swav=dict(
         type='SwAVHook',

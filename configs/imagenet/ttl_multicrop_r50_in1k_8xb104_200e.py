@@ -1,5 +1,5 @@
-# Two views of 224 px are the targets, six small crops predict them too. The paper gives a result
-# without details: areas and sizes are SwAV's, colours are those of the two views in turn.
+# Two views of 224 px are the targets; six small crops predict them too. The paper gives a result
+# without details: areas and sizes are SwAV's, colors alternate between those of the two views.
 _base_ = '../ttl_r50_8xb104_200e.py'
 
 second = dict(blur=0.1, solarize=0.2)

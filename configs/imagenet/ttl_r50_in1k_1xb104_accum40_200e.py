@@ -1,5 +1,5 @@
-# One GPU with the negatives, the batch per step and so the schedule of the main recipe. What
-# differs is BatchNorm, which sees 104 images instead of 832.
+# The main recipe on one GPU, with the same negatives, batch per step and schedule. Only BatchNorm
+# differs: it sees 104 images instead of 832.
 _base_ = '../ttl_r50_8xb104_200e.py'
 
 optim_wrapper = dict(accumulative_counts=40)

@@ -26,7 +26,7 @@ train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=20, val_interval=1)
 default_hooks = dict(
     result=dict(type='ttl_mm.ResultHook', protocol='fine-tuning on 1 % of the labels'),
     checkpoint=dict(save_best='accuracy/top1'),
-    gauges=None,  # of pre-training
+    gauges=None,  # for pre-training only
     collapse=None,
 )
 auto_scale_lr = dict(enable=False, base_batch_size=256)

@@ -1,5 +1,5 @@
-# mmpretrain downloads CIFAR-10 where there is a network. A folder of images does as well: give
-# ttl_mm.ImageFolder with with_label=True.
+# mmpretrain downloads CIFAR-10. To use a folder of images instead, take ttl_mm.ImageFolder with
+# with_label=True.
 _base_ = '../pixels/cifar10.py'
 
 train_dataloader = dict(

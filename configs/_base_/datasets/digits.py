@@ -1,4 +1,4 @@
-# 8 x 8 pixels, so geometry is mild and there is no flip: a mirrored digit is another sign.
+# 8 x 8 pixels, so crops and rotations are mild. No flip: a mirrored digit is no digit.
 _base_ = '../pixels/digits.py'
 
 view = [

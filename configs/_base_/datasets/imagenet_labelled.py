@@ -1,5 +1,5 @@
-# One sub-folder per class, below train and val. The view of the paper's linear evaluation: random
-# crops and flips to train on, the middle of the image to test on.
+# One sub-folder per class, below train and val. Images as in the paper's linear evaluation: random
+# crops and flips for training, the center of the image for testing.
 load = dict(type='ttl_mm.LoadImage')
 bilinear = dict(interpolation='bilinear', backend='pillow')
 

@@ -1,5 +1,5 @@
-# The released architecture and initialisation. mmpretrain's defaults differ in all of the marked
-# lines (*), and its BYOL recipe in the bias of the last layers.
+# The released architecture and initialization. mmpretrain's defaults differ in every line marked
+# with *; its BYOL recipe also differs in the bias of the last layers.
 _base_ = '../pixels/imagenet.py'
 
 batch_norm = dict(type='Constant', layer=['_BatchNorm'], val=1, bias=0)

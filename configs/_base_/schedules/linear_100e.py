@@ -11,7 +11,7 @@ default_hooks = dict(
     frozen=dict(type='ttl_mm.FrozenBackboneHook'),
     result=dict(type='ttl_mm.ResultHook', protocol='linear'),
     checkpoint=dict(save_best='accuracy/top1'),
-    gauges=None,  # of pre-training
+    gauges=None,  # for pre-training only
     collapse=None,
 )
 auto_scale_lr = dict(enable=False, base_batch_size=256)

@@ -1,4 +1,4 @@
-# One setting for all methods that two CPU cores can do: any part of CIFAR-10 as a folder
+# One setting for all methods, small enough for two CPU cores: any part of CIFAR-10 as a folder
 # {train,test}/CLASS/*, a small ResNet, the same views, batch, epochs and probe.
 _base_ = ['../../_base_/default_runtime.py', '../../_base_/pixels/cifar10.py']
 

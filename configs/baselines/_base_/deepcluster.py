@@ -1,4 +1,4 @@
-# Clusters of all images, found anew before every epoch, are the classes of the epoch.
+# Before every epoch all images are clustered; the clusters are the classes of that epoch.
 _base_ = 'mmselfsup.py'
 
 model = dict(

@@ -1,4 +1,4 @@
-# Every image is a class of its own, told from others of a memory bank.
+# Every image is a class of its own; the other classes come from a memory bank.
 _base_ = 'mmselfsup.py'
 
 model = dict(

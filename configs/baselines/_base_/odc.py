@@ -1,4 +1,4 @@
-# Clusters of all images, kept up to date in every iteration by a memory bank.
+# The classes are clusters of all images; a memory bank updates them in every iteration.
 _base_ = 'mmselfsup.py'
 
 model = dict(

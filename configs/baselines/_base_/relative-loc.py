@@ -1,4 +1,4 @@
-# Where does this patch lie, seen from the one in the middle?
+# The task: where does a patch lie relative to the one in the middle?
 _base_ = 'mmselfsup.py'
 
 model = dict(

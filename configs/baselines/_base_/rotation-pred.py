@@ -1,4 +1,4 @@
-# Which of four rotations is this?
+# The task: by which of four angles was the image rotated?
 _base_ = 'mmselfsup.py'
 
 model = dict(

@@ -10,7 +10,7 @@ model = dict(
     target_sizes=None,
     data_preprocessor=_base_.cifar10_pixels,
     backbone={{_base_.small_resnet}},
-    # BatchNorm at the end: without it all projections start in one narrow cone
+    # BatchNorm at the end: without it all projections start out nearly parallel
     neck=dict(in_channels=64, hid_channels=256, out_channels=128, with_last_bn=True),
     head=dict(
         deputy=(2, 10),

@@ -1,4 +1,4 @@
-# To try the whole way in minutes on a CPU, on the images that `ttl reid make data/reid_tiny` draws.
+# To try every step in minutes on a CPU, on the images that `ttl reid make data/reid_tiny` draws.
 _base_ = 'ttl_ranks2-10_r50_sysu30k_4xb196_accum8_10e.py'
 
 model = dict(

@@ -9,7 +9,7 @@ train_dataloader = dict(
         type='ttl_mm.ReIDTrainSet',
         data_root='data/sysu30k/sysu_train_set_all',
         list_file='data/sysu30k/meta/train.txt',
-        test_root='data/sysu30k',  # an identity on both sides ends the run before it starts
+        test_root='data/sysu30k',  # an identity in both splits is an error before the first step
     ),
 )
 optim_wrapper = dict(accumulative_counts=8)

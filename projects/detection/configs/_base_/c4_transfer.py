@@ -17,7 +17,7 @@ backbone = dict(
     norm_cfg=trained_norm,
     norm_eval=False,
     style='pytorch',  # stride in the 3x3 convolution
-    zero_init_residual=False,  # matters at random initialisation only
+    zero_init_residual=False,  # matters only for random initialization
     init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint=None),
 )
 res5 = dict(
@@ -34,7 +34,7 @@ sgd = dict(
 )
 
 hooks = dict(
-    logger=dict(log_metric_by_epoch=False),  # figures of validation by iteration
+    logger=dict(log_metric_by_epoch=False),  # log validation figures by iteration
     precise_bn=dict(type='ttl_mm.PreciseBNHook', iterations=200),
     render=dict(type='ttl_mm.RenderPredictionsHook', images=8, score=0.3),
 )
