@@ -1,4 +1,3 @@
-import random
 from collections import OrderedDict
 
 import numpy as np
@@ -6,7 +5,6 @@ import pytest
 import torch
 
 from ttl_mm.checkpoint.plain_types import keep_plain_types, to_plain_types
-from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 
 
 def test_everything_plain_is_read_with_weights_only(tmp_path):
@@ -29,21 +27,3 @@ def test_anything_else_is_refused_or_left_out():
     with pytest.raises(TypeError, match='object'):
         to_plain_types({'a': [object()]})
     assert keep_plain_types({'a': 1, 'b': object()}) == {'a': 1}
-
-
-def test_all_generators_continue(tmp_path):
-    np.random.randn()  # leaves a second normal number in the cache of NumPy
-    random.gauss(0, 1)
-    torch.save(get_rng_state(), tmp_path / 'x.pth')
-
-    def draw():
-        return (
-            random.gauss(0, 1),
-            random.random(),
-            np.random.randn(3).tolist(),
-            torch.rand(3).tolist(),
-        )
-
-    first = draw()
-    set_rng_state(torch.load(tmp_path / 'x.pth', weights_only=True))
-    assert draw() == first
