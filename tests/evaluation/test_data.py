@@ -41,24 +41,23 @@ def test_a_config_names_the_datasets(tmp_path):
     assert splits['test'][3]['inputs'].shape == (3, 16, 16)
 
 
-@pytest.mark.parametrize(
-    ('make', 'message'),
-    [
-        (lambda root: root.mkdir(), 'no images below'),
-        (lambda root: None, 'is not a folder'),
-        (lambda root: make_folder(root, classes=['ant']), 'single class'),
-        (lambda root: make_folder(root, count=1), 'class ant has 1 image'),
-        (
-            lambda root: (make_folder(root / 'train'), make_folder(root / 'val', ['ant', 'bee'])),
-            r'1 classes .* in the train split and not in the test split \(cat\)',
-        ),
-        (
-            lambda root: (make_folder(root), (root / 'ant' / '0.png').rename(root / 'x.png')),
-            'x.png lies in no sub-folder',
-        ),
-    ],
-)
-def test_bad_folders_are_one_sentence(tmp_path, make, message):
-    make(tmp_path / 'data')
-    with pytest.raises(UserError, match=message):
-        open_splits(str(tmp_path / 'data'), 32)
+def test_bad_folders_are_one_sentence(tmp_path):
+    (tmp_path / 'empty').mkdir()
+    make_folder(tmp_path / 'one class', classes=['ant'])
+    make_folder(tmp_path / 'one image', count=1)
+    make_folder(tmp_path / 'no val' / 'train')
+    make_folder(tmp_path / 'no cat' / 'train')
+    make_folder(tmp_path / 'no cat' / 'val', classes=['ant', 'bee'])
+    stray = make_folder(tmp_path / 'stray')
+    (stray / 'ant' / '0.png').rename(stray / 'x.png')
+    for name, message in {
+        'empty': 'no images below',
+        'missing': 'is not a folder',
+        'one class': 'single class',
+        'one image': 'class ant has 1 image',
+        'no val': 'single class',
+        'no cat': r'1 classes .* in the train split and not in the test split \(cat\)',
+        'stray': 'x.png lies in no sub-folder',
+    }.items():
+        with pytest.raises(UserError, match=message):
+            open_splits(str(tmp_path / name), 32)

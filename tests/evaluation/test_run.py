@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import timm
 import torch
+import torchvision
+from mmengine.utils import get_installed_path
 from PIL import Image
 from safetensors.torch import save_file
 from sklearn.neighbors import KNeighborsClassifier
@@ -72,25 +75,6 @@ def test_feature_files_are_judged_without_a_checkpoint(evaluated, tmp_path, caps
     assert lines[1].endswith(f'{expected[0]["value"]:.2f}')
 
 
-def save(model, path):
-    torch.save({f'backbone.{name}': tensor for name, tensor in model.state_dict().items()}, path)
-    return str(path)
-
-
-def torchvision_resnet18():
-    from torchvision.models import resnet18
-
-    model = resnet18()
-    return model, lambda: setattr(model, 'fc', torch.nn.Identity())
-
-
-def timm_resnet18():
-    import timm
-
-    model = timm.create_model('resnet18')
-    return model, lambda: model.reset_classifier(0)
-
-
 def shake_norms(model):
     """Without this, the residual branches of timm are multiplied by 0."""
     for tensor in model.state_dict().values():
@@ -108,24 +92,21 @@ def features(model, folder):
 
 
 @pytest.mark.parametrize('suffix', ['pth', 'safetensors'])
-@pytest.mark.parametrize('build', [torchvision_resnet18, timm_resnet18])
+@pytest.mark.parametrize('build', [torchvision.models.get_model, timm.create_model])
 def test_weights_of_other_libraries_give_their_features(build, suffix, folder, tmp_path):
     torch.manual_seed(0)
-    model, remove_classifier = build()
+    model = build('resnet18')
     shake_norms(model)
     path = tmp_path / f'resnet18.{suffix}'
     (torch.save if suffix == 'pth' else save_file)(model.state_dict(), path)
     data = ['--data', str(folder), '--size', '32', '--out', str(tmp_path)]
     assert main(['eval', str(path), *data, '--knn', *FAST]) == 0
     found = read_features(tmp_path / 'test.safetensors')
-    remove_classifier()
+    model.fc = torch.nn.Identity()
     np.testing.assert_allclose(found.features, features(model, folder), rtol=1e-5, atol=1e-6)
 
 
 def test_a_config_of_mmpretrain_names_what_the_shapes_do_not_tell(folder, tmp_path, capsys):
-    import timm
-    from mmengine.utils import get_installed_path
-
     torch.manual_seed(0)
     model = timm.create_model('resnext50_32x4d', num_classes=0)
     shake_norms(model)
@@ -142,46 +123,32 @@ def test_a_config_of_mmpretrain_names_what_the_shapes_do_not_tell(folder, tmp_pa
 
 
 def test_features_of_two_models_are_refused(evaluated, folder, tmp_path, capsys):
-    other = save(random_network(1), tmp_path / 'other.pth')
+    torch.save(random_network(1).state_dict(), tmp_path / 'other.pth')
     out = tmp_path / 'other'
-    assert main(['eval', other, '--data', str(folder), '--out', str(out), *FAST]) == 0
+    assert main(['eval', f'{out}.pth', '--data', str(folder), '--out', str(out), *FAST]) == 0
     mixed = [str(evaluated / 'train.safetensors'), str(out / 'test.safetensors')]
     assert main(['eval', *mixed, *FAST]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert 'do not belong together: their weights differ' in error
 
 
-@pytest.mark.parametrize(
-    ('spoil', 'message'),
-    [
-        (lambda root: (root / 'train/ant/0.png').write_bytes(b'<html>'), 'train/ant/0.png'),
-        (lambda root: (root / 'train/ant/0.png').rename(root / 'train/0.png'), 'no sub-folder'),
-        (lambda root: (root / 'val/ant').rename(root / 'val/eel'), 'ant'),
-        (lambda root: (root / 'val').rename(root / 'hidden'), 'single class'),
-    ],
-)
-def test_bad_data_ends_in_one_sentence(tmp_path, checkpoint, capsys, spoil, message):
-    root = tmp_path / 'data'
-    make_folder(root / 'train')
-    make_folder(root / 'val', count=3)
-    spoil(root)
-    if message == 'single class':
-        (root / 'hidden').rename(tmp_path / 'elsewhere')
-    out = ['--out', str(tmp_path / 'out')]
-    assert main(['eval', str(checkpoint), '--data', str(root), *out, *FAST]) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith('ttl eval: ')
-    assert message in error
-
-
-def test_weights_that_do_not_fit_are_named(tmp_path, folder, network, capsys):
+def test_mistakes_end_in_one_sentence(evaluated, tmp_path, checkpoint, folder, network, capsys):
+    data, good = make_folder(tmp_path / 'data'), str(checkpoint)
+    (data / 'ant' / '0.png').write_bytes(b'<html>')
     state = network.state_dict()
     del state['layer3.1.bn2.running_var']
     torch.save(state, tmp_path / 'x.pth')
-    assert main(['eval', str(tmp_path / 'x.pth'), '--data', str(folder), *FAST]) == 2
-    assert 'layer3.1.bn2.running_var' in capsys.readouterr().err
-
-
-def test_a_checkpoint_without_data_is_refused(checkpoint, capsys):
-    assert main(['eval', str(checkpoint)]) == 2
-    assert '--data' in capsys.readouterr().err
+    train = str(evaluated / 'train.safetensors')
+    for arguments, message in (
+        ([good, '--data', str(data), '--out', str(tmp_path / 'out')], 'data/ant/0.png'),
+        ([str(tmp_path / 'x.pth'), '--data', str(folder)], 'layer3.1.bn2.running_var'),
+        ([good], '--data'),
+        ([good, '--data', str(folder), '--lowshot', '--confusion'], 'add --knn or --linear'),
+        ([train], 'the features of one split'),
+        ([train] * 3, '3 files given'),
+        ([str(tmp_path)], 'train.safetensors is missing'),
+    ):
+        assert main(['eval', *arguments, *FAST]) == 2
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith('ttl eval: ')
+        assert message in error

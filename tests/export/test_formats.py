@@ -26,7 +26,7 @@ def test_outputs_in_torchvision_and_timm(depth, nets, checkpoints, tmp_path):
     with torch.no_grad():
         wanted = nets[depth](images)[-1].mean((2, 3))
     path = export_backbone(checkpoints / f'r{depth}.pth', 'torchvision', tmp_path / 'tv.pth')
-    net = getattr(torchvision.models, f'resnet{depth}')()
+    net = torchvision.models.get_model(f'resnet{depth}')
     missing = net.load_state_dict(torch.load(path, weights_only=True), strict=False)
     assert missing.missing_keys == ['fc.weight', 'fc.bias']
     assert missing.unexpected_keys == []

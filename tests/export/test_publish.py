@@ -9,7 +9,7 @@ import torch
 from mmengine.logging import HistoryBuffer
 from mmpretrain.models import ResNet
 
-from tests.helpers.checkpoints import below, other_values
+from tests.helpers.checkpoints import assert_bit_equal, below, other_values
 from ttl_mm.checkpoint.load import fetch_checkpoint as fetch
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
@@ -51,9 +51,8 @@ def test_backbone(checkpoint, state, tmp_path, suffix):
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert path.name == f'tiny-{digest[:8]}{suffix}'
     assert (entry['sha256'], entry['size']) == (digest, path.stat().st_size)
-    found = load_backbone_state(path)
-    assert found.keys() == state.keys()
-    assert all(torch.equal(found[name], state[name]) for name in state)
+    assert_bit_equal(load_backbone_state(path), state)
+    assert publish(checkpoint, 'tiny', tmp_path / 'again', suffix=suffix)[0].name == path.name
     assert b'import os' not in path.read_bytes()
     assert b'/home/me' not in path.read_bytes()
 
@@ -65,28 +64,18 @@ def test_meta_is_plain_and_optimizer_gone(checkpoint, tmp_path):
     assert json.loads(json.dumps(content['meta'])) == content['meta']
     assert content['meta'].keys().isdisjoint({'cfg', 'config', 'experiment_name'})
     assert (content['meta']['epoch'], content['meta']['iter']) == (3, 99)
-    wanted = read_checkpoint(checkpoint)['state_dict']
-    assert content['state_dict'].keys() == wanted.keys()
-    assert all(torch.equal(content['state_dict'][n], wanted[n]) for n in wanted)
+    assert_bit_equal(content['state_dict'], read_checkpoint(checkpoint)['state_dict'])
 
 
-def test_half(checkpoint, state, tmp_path):
+def test_half_and_its_overflow(checkpoint, state, tmp_path):
     full, _ = publish(checkpoint, 'tiny', tmp_path / 'a', suffix='.safetensors')
     half, _ = publish(checkpoint, 'tiny', tmp_path / 'b', suffix='.safetensors', half=True)
     assert half.stat().st_size < 0.6 * full.stat().st_size
     found = load_backbone_state(half)
     assert torch.equal(found['conv1.weight'], state['conv1.weight'].half())
-
-
-def test_overflow_of_half_is_refused(state, tmp_path):
     torch.save({**state, 'bn1.running_var': torch.full((8,), 1e6)}, tmp_path / 'a.pth')
     with pytest.raises(UserError, match=r'not finite in backbone\.bn1\.running_var'):
         publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', half=True)
-
-
-def test_same_content_gives_the_same_name(checkpoint, tmp_path):
-    a, b = (publish(checkpoint, 'tiny', tmp_path / folder)[0] for folder in ('a', 'b'))
-    assert a.name == b.name
 
 
 def test_networks_of_a_bare_backbone_are_refused(state, tmp_path):
@@ -95,10 +84,10 @@ def test_networks_of_a_bare_backbone_are_refused(state, tmp_path):
         publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', kind='networks')
 
 
-@pytest.mark.parametrize('name', ['../evil', 'With Space', ''])
-def test_bad_names_leave_nothing(checkpoint, tmp_path, name):
-    with pytest.raises(UserError, match='use lower-case letters'):
-        publish(checkpoint, name, tmp_path / 'out')
+def test_bad_names_leave_nothing(checkpoint, tmp_path):
+    for name in ('../evil', 'With Space', ''):
+        with pytest.raises(UserError, match='use lower-case letters'):
+            publish(checkpoint, name, tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
 
 

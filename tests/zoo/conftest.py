@@ -1,3 +1,0 @@
-"""Before any test module imports torchvision, timm or mmpretrain."""
-
-import ttl_mm.registry  # noqa: F401  lets torchvision import beside any build of torch
