@@ -5,12 +5,6 @@ import pytest
 from tests.helpers.images import encode, natural
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """Lists of scanned folders do not outlive a test."""
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
-
-
 @pytest.fixture
 def nested_images(tmp_path):
     """Five images in nested folders and of mixed formats, among files that are no images."""

@@ -27,21 +27,13 @@ custom_imports = dict(imports=['tests.helpers.toy_run'])
 default_scope = 'mmpretrain'
 model = dict(type='ToyModel')
 train_dataloader = dict(
-    batch_size=4,
-    num_workers={workers},
-    persistent_workers={persistent},
-    drop_last=True,
+    batch_size=4, num_workers={workers}, persistent_workers={persistent}, drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
     collate_fn=dict(type='default_collate'),
-    dataset=dict(
-        type='ttl_mm.ImageFolder',
-        data_root={images!r},
-        pipeline={pipeline},
-    ),
+    dataset=dict(type='ttl_mm.ImageFolder', data_root={images!r}, pipeline={pipeline}),
 )
 optim_wrapper = dict(
-    type='OptimWrapper',
-    accumulative_counts={accumulation},
+    type='OptimWrapper', accumulative_counts={accumulation},
     optimizer=dict(type='SGD', lr=0.05, momentum=0.9),
 )
 param_scheduler = [
@@ -163,7 +155,6 @@ def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
         sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
         os.dup2(sys.stdout.fileno(), 1)
         os.dup2(sys.stdout.fileno(), 2)
-        os.environ['XDG_CACHE_HOME'] = str(work_dir.parent / 'cache')  # of the folder scans
         if ranks > 1:
             os.environ.update(
                 RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),

@@ -87,7 +87,6 @@ def plain_features(paths: list[str], state: dict, cfg: dict) -> np.ndarray:
 
 
 def test_from_images_to_rank_1(tmp_path, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     monkeypatch.chdir(tmp_path)
     make_split('data/reid_tiny', train_people=4, images_each=8, test_people=3, distractors=4)
     options = {

@@ -72,7 +72,7 @@ def test_the_rest_works_without_a_task(tmp_path):
     run = subprocess.run(
         [sys.executable, '-c', STORY, *(str(tmp_path / task) for task in SLICES)],
         cwd=tmp_path,
-        env={**os.environ, 'PYTHONPATH': str(ROOT), 'XDG_CACHE_HOME': str(tmp_path / 'cache')},
+        env={**os.environ, 'PYTHONPATH': str(ROOT)},
         capture_output=True,
         text=True,
         timeout=180,
