@@ -1,5 +1,6 @@
 import os
 import tempfile
+from unittest import mock
 
 import pytest
 
@@ -8,31 +9,26 @@ from ttl_mm.errors import UserError
 
 
 def test_finds_every_image_in_order(nested_images):
-    found = list(scan_folder(nested_images))
-    assert found == ['top.bmp', 'a/four.jpeg', 'a/one.jpg', 'a/deep/er/three.webp', 'b/two.PNG']
-
-
-def test_a_link_back_up_ends(nested_images):
+    expected = ['top.bmp', 'a/four.jpeg', 'a/one.jpg', 'a/deep/er/three.webp', 'b/two.PNG']
+    assert list(scan_folder(nested_images)) == expected
     (nested_images / 'a' / 'loop').symlink_to(nested_images, target_is_directory=True)
-    assert len(scan_folder(nested_images)) == 5
+    assert list(scan_folder(nested_images)) == expected  # a link back up ends
 
 
 def test_second_scan_reads_the_cache_until_a_folder_changes(nested_images, monkeypatch):
     scan_folder(nested_images)
-    looked = []
-    monkeypatch.setattr(
-        os, 'scandir', lambda path, scan=os.scandir: looked.append(path) or scan(path)
-    )
+    looked = mock.Mock(wraps=os.scandir)
+    monkeypatch.setattr(os, 'scandir', looked)
     assert len(scan_folder(nested_images)) == 5
-    assert not looked
+    looked.assert_not_called()
     (nested_images / 'a' / 'deep' / 'er' / 'three.webp').unlink()
     assert len(scan_folder(nested_images)) == 4
-    assert looked
+    looked.assert_called()
 
 
 def test_an_interrupted_scan_leaves_no_cache(nested_images, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(os, 'replace', lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(os, 'replace', mock.Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             scan_folder(nested_images)
     assert len(scan_folder(nested_images)) == 5

@@ -1,8 +1,6 @@
-import os
-
 import pytest
 
-from ttl_mm.datasets.decode import BadImageError, decode_image
+from ttl_mm.datasets.decode import BadImageError, LoadImage
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.errors import UserError
@@ -12,23 +10,17 @@ from ttl_mm.registry import DATASETS
 def test_pipeline_gets_path_and_index(nested_images):
     folder = ImageFolder(str(nested_images), pipeline=[lambda results: results])
     index = SampleIndex(2, epoch=4, seed=9)
-    assert folder[index] == {
-        'img_path': os.path.join(str(nested_images), 'a/one.jpg'),
-        'sample_idx': index,
-    }
+    assert folder[index] == {'img_path': f'{nested_images}/a/one.jpg', 'sample_idx': index}
     assert folder[index]['sample_idx'].epoch == 4  # the index knows its draws
 
 
 def test_sub_folders_are_classes(nested_images):
+    with pytest.raises(UserError, match=r'top\.bmp lies in no sub-folder'):
+        ImageFolder(str(nested_images), with_label=True)
     (nested_images / 'top.bmp').unlink()
     folder = ImageFolder(str(nested_images), with_label=True)
     assert folder.metainfo['classes'] == ('a', 'b')
     assert folder.get_gt_labels().tolist() == [0, 0, 0, 1]
-
-
-def test_an_image_outside_of_classes_is_named(nested_images):
-    with pytest.raises(UserError, match=r'top\.bmp'):
-        ImageFolder(str(nested_images), with_label=True)
 
 
 def test_classes_are_numbered_by_name_whatever_the_order_of_the_list(nested_images, tmp_path):
@@ -44,10 +36,7 @@ def test_evaluation_ends_at_a_bad_image_with_its_path(nested_images, tmp_path):
     bad = nested_images / 'b' / 'bad.png'
     bad.write_bytes(b'<html>not found</html>')
     (tmp_path / 'list.txt').write_text('b/bad.png\n')
-    for loader in (
-        lambda results: decode_image(results['img_path']),
-        {'type': 'LoadImageFromFile'},
-    ):
+    for loader in (LoadImage(), {'type': 'LoadImageFromFile'}):
         folder = ImageFolder(str(nested_images), [loader], list_file=str(tmp_path / 'list.txt'))
         with pytest.raises(BadImageError, match=str(bad)):
             folder[0]

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from ttl_mm.datasets import name_list
-from ttl_mm.datasets.name_list import BLOCK, NameList, write_name_list
+from ttl_mm.datasets.name_list import BLOCK, BYTE_ORDER_MARK, NameList, write_name_list
 from ttl_mm.errors import UserError
 
 
@@ -23,11 +23,12 @@ def random_names(count: int) -> list[str]:
 
 @pytest.mark.usefixtures('small_chunks')
 @pytest.mark.parametrize('line_end', ['\n', '\r\n'])
-def test_equals_a_list_of_lines(tmp_path, line_end):
+@pytest.mark.parametrize('mark', [b'', BYTE_ORDER_MARK])
+def test_equals_a_list_of_lines(tmp_path, line_end, mark):
     path = tmp_path / 'names.txt'
     for count, tail in product([1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7], range(3)):
         expected = random_names(count)
-        path.write_bytes(os.fsencode(line_end.join(expected) + tail * line_end))
+        path.write_bytes(mark + os.fsencode(line_end.join(expected) + tail * line_end))
         names = NameList(path)
         assert len(names) == count
         assert list(names) == expected
@@ -35,11 +36,6 @@ def test_equals_a_list_of_lines(tmp_path, line_end):
         for outside in (count, -count - 1):
             with pytest.raises(IndexError):
                 names[outside]
-
-
-def test_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
-    (tmp_path / 'names.txt').write_bytes(b'\xef\xbb\xbfa.jpg\nb.jpg\n')
-    assert list(NameList(tmp_path / 'names.txt')) == ['a.jpg', 'b.jpg']
 
 
 def test_round_trip_through_write_and_pickle(tmp_path):
@@ -50,17 +46,13 @@ def test_round_trip_through_write_and_pickle(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ['names.txt']
 
 
-def test_the_file_is_closed_with_the_list(tmp_path):
-    write_name_list(tmp_path / 'names.txt', ['a'])
+def test_it_takes_an_eighth_of_a_byte_per_name_and_closes_its_file(tmp_path):
+    write_name_list(tmp_path / 'names.txt', (f'{i:09d}.jpg' for i in range(64_000)))
     names = NameList(tmp_path / 'names.txt')
+    assert names.nbytes == 8_000
     file = names._file
     del names
     assert file.closed
-
-
-def test_memory_is_an_eighth_of_a_byte_per_name(tmp_path):
-    write_name_list(tmp_path / 'names.txt', (f'{i:09d}.jpg' for i in range(64_000)))
-    assert NameList(tmp_path / 'names.txt').nbytes == 8_000
 
 
 def test_forked_children_read_the_same_file_at_the_same_time(tmp_path):
@@ -95,9 +87,6 @@ def test_bad_files_are_named(tmp_path):
         (tmp_path / 'names.txt').write_bytes(content)
         with pytest.raises(UserError, match=message):
             NameList(tmp_path / 'names.txt')
-
-
-def test_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r'nowhere\.txt cannot be read'):
         NameList(tmp_path / 'nowhere.txt')
 

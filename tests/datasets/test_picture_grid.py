@@ -39,12 +39,9 @@ def test_a_caption_has_its_color_and_its_own_space():
     assert (red[..., 0] >= red[..., 1]).all()
 
 
-def test_fit_keeps_the_shape_of_an_image():
+def test_fit_keeps_the_shape_of_an_image_and_enlarges_pixel_by_pixel():
     image = flat(100, 300, 0)
     assert fit(image, 50).shape == (50, 150, 3)
     assert fit(image, 50, max_width=75).shape == (25, 75, 3)
-
-
-def test_fit_enlarges_pixel_by_pixel():
     image = np.random.default_rng(0).integers(0, 256, (4, 6, 3), dtype=np.uint8)
     np.testing.assert_array_equal(fit(image, 12), image.repeat(3, axis=0).repeat(3, axis=1))
