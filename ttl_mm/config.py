@@ -59,15 +59,12 @@ def check_own_keys(path: Path) -> None:
     """
     tree = ast.parse(path.read_text(), filename=str(path))
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
-    for statement in tree.body:
-        if not isinstance(statement, ast.Assign):
-            continue
-        for target in statement.targets:
-            name = target.id if isinstance(target, ast.Name) else None
-            if name and name not in KNOWN_KEYS | used and not name.startswith('_'):
-                near = _nearest(name, KNOWN_KEYS) or ' Delete it.'
-                raise UserError(f'{path}:{statement.lineno}: nothing reads {name!r}.{near}')
+    read = KNOWN_KEYS | {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    targets = [t for line in tree.body if isinstance(line, ast.Assign) for t in line.targets]
+    for node in (node for target in targets for node in ast.walk(target)):
+        if isinstance(node, ast.Name) and node.id not in read and not node.id.startswith('_'):
+            near = _nearest(node.id, KNOWN_KEYS) or ' Delete it.'
+            raise UserError(f'{path}:{node.lineno}: nothing reads {node.id!r}.{near}')
 
 
 def merge_options(config: Config, options: Mapping[str, Any]) -> None:

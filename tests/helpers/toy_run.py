@@ -187,6 +187,16 @@ def wait(pids: list[int], seconds: float = 60) -> list[int]:
     return [codes[pid] for pid in pids]
 
 
+def wait_for_steps(work_dir: Path, ranks: int = 2, seconds: float = 60, alive=lambda: True) -> None:
+    """Return when every rank has made four steps; fail if the run ends or takes too long."""
+    deadline = time.monotonic() + seconds
+    files = [work_dir / f'curve_{rank}.txt' for rank in range(ranks)]
+    while not all(f.exists() and len(f.read_text().splitlines()) > 3 for f in files):
+        assert alive(), 'the run has ended'
+        assert time.monotonic() < deadline, f'no training within {seconds} s'
+        time.sleep(0.05)
+
+
 def run(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options) -> list[int]:
     """Train until it ends; the exit codes."""
     return wait(start(config, work_dir, ranks, prepare, **options))

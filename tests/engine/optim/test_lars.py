@@ -41,6 +41,20 @@ def give_gradients(optimizer, step):
         parameter.grad = None if step % 5 == 2 and i in (0, 2) else grad
 
 
+def train(steps, *optimizers):
+    for step in steps:
+        for optimizer in optimizers:
+            give_gradients(optimizer, step)
+            optimizer.step()
+
+
+def take_over(target, source, state):
+    """Continue ``source`` in ``target``: its tensors, and the state of its optimizer."""
+    target.load_state_dict(state)
+    for parameter, value in zip(tensors(target), tensors(source)):
+        parameter.copy_(value)
+
+
 def tensors(optimizer):
     return [group['params'][0].detach() for group in optimizer.param_groups]
 
@@ -51,14 +65,8 @@ def tensors(optimizer):
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 def test_trajectory_of_mmpretrain(options, dtype):
     settings = {**SETTINGS, **options}
-    ours, theirs = (
-        LARS(groups(dtype=dtype), **settings),
-        MMPretrainLARS(groups(dtype=dtype), **settings),
-    )
-    for step in range(50):
-        for optimizer in (ours, theirs):
-            give_gradients(optimizer, step)
-            optimizer.step()
+    ours, theirs = (kind(groups(dtype=dtype), **settings) for kind in (LARS, MMPretrainLARS))
+    train(range(50), ours, theirs)
     for found, expected in zip(tensors(ours), tensors(theirs)):
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
@@ -74,35 +82,22 @@ def test_first_step_by_the_formula():
 
 def test_state_survives_a_round_trip():
     whole, first = LARS(groups(), **SETTINGS), LARS(groups(), **SETTINGS)
-    for step in range(4):
-        for optimizer in (whole, first):
-            give_gradients(optimizer, step)
-            optimizer.step()
+    train(range(4), whole, first)
     file = io.BytesIO()
     torch.save(first.state_dict(), file)
     file.seek(0)
     second = LARS(groups(seed=1), lr=0.1)
-    second.load_state_dict(torch.load(file, weights_only=True))
-    for parameter, value in zip(tensors(second), tensors(first)):
-        parameter.copy_(value)
-    for step in range(4, 8):
-        for optimizer in (whole, second):
-            give_gradients(optimizer, step)
-            optimizer.step()
+    take_over(second, first, torch.load(file, weights_only=True))
+    train(range(4, 8), whole, second)
     for found, expected in zip(tensors(second), tensors(whole)):
         assert torch.equal(found, expected)
 
 
 def test_takes_over_the_state_of_mmpretrain():
     theirs, ours = MMPretrainLARS(groups(), **SETTINGS), LARS(groups(), lr=0.1)
-    give_gradients(theirs, 0)
-    theirs.step()
-    ours.load_state_dict(deepcopy(theirs.state_dict()))
-    for parameter, value in zip(tensors(ours), tensors(theirs)):
-        parameter.copy_(value)
-    for optimizer in (ours, theirs):
-        give_gradients(optimizer, 1)
-        optimizer.step()
+    train([0], theirs)
+    take_over(ours, theirs, deepcopy(theirs.state_dict()))
+    train([1], ours, theirs)
     for found, expected in zip(tensors(ours), tensors(theirs)):
         torch.testing.assert_close(found, expected)
 

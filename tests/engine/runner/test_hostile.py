@@ -42,6 +42,16 @@ def hostile(tmp_path, canary):
     return path
 
 
+@pytest.fixture
+def server(tmp_path):
+    """Address of a server of the files in tmp_path."""
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(('127.0.0.1', 0), handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f'http://127.0.0.1:{http.server_port}'
+        http.shutdown()
+
+
 def test_the_payload_is_live(canary):
     pickle.loads(pickle.dumps(Payload(canary)))
     assert canary.exists()
@@ -59,34 +69,20 @@ def start_from(path):
     return f'\nload_from = {str(path)!r}\n'
 
 
-def initialise_from(path):
+def initialize_from(path):
     init = f"dict(type='Pretrained', checkpoint={str(path)!r})"
     return f'\nmodel.update(init_cfg={init})\n'
 
 
-@pytest.mark.parametrize('use', [start_from, initialise_from])
-def test_local_pickle(tmp_path, images, canary, hostile, use):
-    config = write_config(tmp_path / 'config.py', images, more=use(hostile))
+@pytest.mark.parametrize('use', [start_from, initialize_from])
+@pytest.mark.parametrize('kind', ['file', 'old format', 'address'])
+def test_weights_that_are_a_pickle(tmp_path, images, canary, hostile, server, kind, use):
+    if kind == 'old format':
+        content = {'state_dict': {}, 'meta': Payload(canary)}
+        torch.save(content, hostile, _use_new_zipfile_serialization=False)
+    source = f'{server}/{hostile.name}' if kind == 'address' else hostile
+    config = write_config(tmp_path / 'config.py', images, more=use(source))
     assert_refused(tmp_path, canary, run(config, tmp_path / 'work'))
-
-
-@pytest.mark.parametrize('use', [start_from, initialise_from])
-def test_pickle_in_the_old_format(tmp_path, images, canary, use):
-    content = {'state_dict': {}, 'meta': Payload(canary)}
-    torch.save(content, tmp_path / 'old.pth', _use_new_zipfile_serialization=False)
-    config = write_config(tmp_path / 'config.py', images, more=use(tmp_path / 'old.pth'))
-    assert_refused(tmp_path, canary, run(config, tmp_path / 'work'))
-
-
-@pytest.mark.parametrize('use', [start_from, initialise_from])
-def test_pickle_over_http(tmp_path, images, canary, hostile, use):
-    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
-    with ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f'http://127.0.0.1:{server.server_port}/{hostile.name}'
-        config = write_config(tmp_path / 'config.py', images, more=use(address))
-        assert_refused(tmp_path, canary, run(config, tmp_path / 'work'))
-        server.shutdown()
 
 
 def test_resume_of_a_pickle(tmp_path, images, canary, hostile):

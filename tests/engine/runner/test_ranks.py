@@ -6,7 +6,16 @@ import time
 
 import pytest
 
-from tests.helpers.toy_run import curve, log_file, make_images, run, start, wait, write_config
+from tests.helpers.toy_run import (
+    curve,
+    log_file,
+    make_images,
+    run,
+    start,
+    wait,
+    wait_for_steps,
+    write_config,
+)
 from ttl_mm.engine.state.exit_codes import PREEMPTED, STALLED
 
 LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
@@ -15,17 +24,6 @@ LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
 @pytest.fixture(scope='module')
 def images(tmp_path_factory):
     return make_images(tmp_path_factory.mktemp('images'), 44)
-
-
-def until_training(work, ranks=2, iterations=3):
-    """Wait until every rank has made some steps."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        files = [work / f'curve_{rank}.txt' for rank in range(ranks)]
-        if all(f.exists() and len(f.read_text().splitlines()) >= iterations for f in files):
-            return
-        time.sleep(0.05)
-    pytest.fail('no training within 60 s')
 
 
 def test_sync_bn_falls_back_to_bn(tmp_path, images):
@@ -39,7 +37,7 @@ def test_sync_bn_falls_back_to_bn(tmp_path, images):
 def test_a_killed_rank_ends_the_others(tmp_path, images):
     config = write_config(tmp_path / 'config.py', images, LONG, workers=1)
     pids = start(config, tmp_path / 'work', ranks=2)
-    until_training(tmp_path / 'work')
+    wait_for_steps(tmp_path / 'work')
     os.kill(pids[1], signal.SIGKILL)
     killed = time.monotonic()
     codes = wait(pids)
@@ -52,7 +50,7 @@ def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, images, stopped):
     config = write_config(tmp_path / 'config.py', images, LONG, timeout=3)
     work = tmp_path / 'work'
     pids = start(config, work, ranks=2)
-    until_training(work)
+    wait_for_steps(work)
     os.kill(pids[stopped], signal.SIGSTOP)
     began = time.monotonic()
     survivor = pids[1 - stopped]
@@ -71,5 +69,4 @@ def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, images):
     work = tmp_path / 'work'
     assert run(config, work, ranks=2) == [PREEMPTED, PREEMPTED]
     assert run(write_config(tmp_path / 'config.py', images), work) == [0]
-
     assert 'world size 2 -> 1, iterations per epoch 5 -> 11' in log_file(work).read_text()

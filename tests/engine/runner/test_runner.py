@@ -9,12 +9,13 @@ from mmengine.logging import MessageHub
 from mmengine.registry import DATASETS, METRICS
 from mmengine.runner.priority import get_priority
 
-from tests.helpers.toy_run import log_file, make_images, run, write_config
+from tests.helpers.toy_run import ITERATIONS, log_file, make_images, run, write_config
 from ttl_mm.checkpoint.sealed import read_sealed, write_checkpoint
 from ttl_mm.config import read_config
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.engine.runner.runner import Runner
 from ttl_mm.engine.runner.substitutes import DEFAULT_HOOKS
+from ttl_mm.engine.state.exit_codes import PREEMPTED
 from ttl_mm.errors import UserError
 
 EVALUATED = """
@@ -73,6 +74,19 @@ def test_val_and_test_build_no_training_loop(tmp_path, monkeypatch, resume):
         if resume:
             saved = read_sealed(tmp_path / 'work' / 'epoch_4.pth')['state_dict']
             assert runner.model.neck.weight.equal(saved['neck.weight'])
+
+
+def test_a_validation_that_the_end_cut_off_is_made_up_for(tmp_path):
+    """The signal comes in the last iteration: its checkpoint is older than its validation."""
+    hook = "dict(type='ttl_mm.CheckpointHook', save_best='images')"
+    images, work = make_images(tmp_path / 'images'), tmp_path / 'work'
+    stop = EVALUATED + "custom_hooks = [dict(type='SignalHook', at=20)]\n"
+    for more, code, best in ((stop, PREEMPTED, False), (EVALUATED, 0, True)):
+        config = write_config(
+            tmp_path / 'config.py', images, loop=ITERATIONS, checkpoint=hook, more=more
+        )
+        assert run(config, work) == [code]
+        assert (work / 'best_images.pth').exists() == best
 
 
 def test_type_and_by_epoch_together_are_refused(tmp_path):

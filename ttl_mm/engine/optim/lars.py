@@ -7,32 +7,17 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ttl_mm.compat.torch_private import (
-    foreach_add,
-    foreach_add_,
-    foreach_mul_,
-    foreach_norm,
-    foreach_sub_,
-)
+from ttl_mm.compat import torch_private as private
 from ttl_mm.errors import UserError
 from ttl_mm.registry import OPTIMIZERS
 
-_SETTINGS = (
-    'lr',
-    'momentum',
-    'weight_decay',
-    'dampening',
-    'eta',
-    'nesterov',
-    'eps',
-    'lars_exclude',
-)
+_OPTIONS = ('lr', 'momentum', 'weight_decay', 'dampening', 'eta', 'nesterov', 'eps', 'lars_exclude')
 
 
 def trust_ratios(params: list[Tensor], grads: list[Tensor], eta: float, decay: float, eps: float):
     """η·|w| / (|g| + decay·|w| + ε) of every tensor, (T,); 1 where a norm is zero."""
-    w = torch.stack(foreach_norm(params))
-    g = torch.stack(foreach_norm(grads))
+    w = torch.stack(private.foreach_norm(params))
+    g = torch.stack(private.foreach_norm(grads))
     ratio = eta * w / (g + decay * w + eps)
     return torch.where((w > 0) & (g > 0), ratio, 1.0)
 
@@ -64,15 +49,9 @@ class LARS(Optimizer):
         lars_exclude: bool = False,
     ):
         defaults = dict(
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-            dampening=dampening,
-            eta=eta,
-            nesterov=nesterov,
-            eps=eps,
-            lars_exclude=lars_exclude,
-        )
+            lr=lr, momentum=momentum, weight_decay=weight_decay, dampening=dampening, eta=eta,
+            nesterov=nesterov, eps=eps, lars_exclude=lars_exclude,
+        )  # fmt: skip
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: dict) -> None:
@@ -91,8 +70,7 @@ class LARS(Optimizer):
     def __setstate__(self, state: dict) -> None:
         super().__setstate__(state)
         for group in self.param_groups:  # the state of another LARS may know fewer settings
-            for name in _SETTINGS:
-                group.setdefault(name, self.defaults[name])
+            group.update({**self.defaults, **group})
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None):
@@ -102,14 +80,14 @@ class LARS(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for settings, params in self._buckets().items():
-            self._update(params, **dict(zip(_SETTINGS, settings)))
+            self._update(params, **dict(zip(_OPTIONS, settings)))
         return loss
 
     def _buckets(self) -> dict[tuple, list[Tensor]]:
         """Tensors with a gradient by their settings: mmengine makes one group per tensor."""
-        buckets = defaultdict(list)
+        buckets: dict[tuple, list[Tensor]] = defaultdict(list)
         for group in self.param_groups:
-            settings = tuple(group[name] for name in _SETTINGS)
+            settings = tuple(group[name] for name in _OPTIONS)
             buckets[settings].extend(p for p in group['params'] if p.grad is not None)
         return {settings: params for settings, params in buckets.items() if params}
 
@@ -117,19 +95,19 @@ class LARS(Optimizer):
         self, params, lr, momentum, weight_decay, dampening, eta, nesterov, eps, lars_exclude
     ) -> None:
         grads = [p.grad for p in params]
-        updates = foreach_add(grads, params, alpha=weight_decay)
+        updates = list(private.foreach_add(grads, params, alpha=weight_decay))
         if lars_exclude:
-            foreach_mul_(updates, lr)
+            private.foreach_mul_(updates, lr)
         else:
             rates = lr * trust_ratios(params, grads, eta, weight_decay, eps)
-            foreach_mul_(updates, rates.unbind())
+            private.foreach_mul_(updates, rates.unbind())
         if momentum:
             buffers = self._momentum(params, updates, momentum, dampening)
             if nesterov:
-                foreach_add_(updates, buffers, alpha=momentum)
+                private.foreach_add_(updates, buffers, alpha=momentum)
             else:
                 updates = buffers
-        foreach_sub_(params, updates)
+        private.foreach_sub_(params, updates)
 
     def _momentum(self, params, updates, momentum, dampening) -> list[Tensor]:
         """The momentum buffers after taking ``updates``, made from them at the first step."""
@@ -141,6 +119,6 @@ class LARS(Optimizer):
             else:
                 self.state[p]['momentum_buffer'] = update.clone()
         if old:
-            foreach_mul_(old, momentum)
-            foreach_add_(old, old_updates, alpha=1 - dampening)
+            private.foreach_mul_(old, momentum)
+            private.foreach_add_(old, old_updates, alpha=1 - dampening)
         return [self.state[p]['momentum_buffer'] for p in params]

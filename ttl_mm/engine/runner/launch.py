@@ -28,19 +28,8 @@ def train(
     tracker: str | None = None,
     cfg_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Train as a config file says.
-
-    Args:
-        config: A Python config, of ours or of mmpretrain.
-        work_dir: Where logs and checkpoints go; ``work_dirs/<config name>`` by default.
-        resume: 'auto' continues from the newest whole checkpoint in the work_dir, if there is any;
-            a path continues from that file.
-        amp: Mixed precision.
-        launcher: 'none', 'pytorch' or 'slurm'.
-        tracker: 'wandb' or 'mlflow', beside TensorBoard.
-        cfg_options: Changes to the config, such as ``{'train_cfg.max_epochs': 20}``.
-    """
-    cfg = _read(config, work_dir, launcher, cfg_options)
+    """Train as a config file says; the arguments are the options of ``tools/train.py --help``."""
+    cfg = _read(config, work_dir, launcher, cfg_options, 'optim_wrapper')
     if resume is not None:
         cfg.resume = resume
     _choose_precision(cfg, amp)
@@ -56,18 +45,8 @@ def run_test(
     launcher: str = 'none',
     cfg_options: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Test a trained model with the test set and the evaluator of a config.
-
-    Args:
-        config: The config that it was trained by.
-        weights: Its checkpoint.
-        work_dir: Where logs go; ``work_dirs/<config name>`` by default.
-        launcher: 'none', 'pytorch' or 'slurm'.
-        cfg_options: Changes to the config.
-    """
-    cfg = _read(config, work_dir, launcher, cfg_options)
-    if not cfg.get('test_evaluator'):
-        raise UserError(f'{config} has no test_evaluator: take a config with a test set.')
+    """Test with the test set and evaluator of a config; see ``tools/test.py --help``."""
+    cfg = _read(config, work_dir, launcher, cfg_options, 'test_evaluator')
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper', 'param_scheduler'):
         cfg[key] = None
     cfg.load_from, cfg.resume = weights, False
@@ -75,9 +54,11 @@ def run_test(
 
 
 def _read(
-    config: str, work_dir: str | None, launcher: str, cfg_options: Mapping[str, Any] | None
+    config: str, work_dir: str | None, launcher: str, options: Mapping[str, Any] | None, needed: str
 ) -> Config:
-    cfg = read_config(config, cfg_options)
+    cfg = read_config(config, options)
+    if not cfg.get(needed):
+        raise UserError(f'{config} has no {needed}, which is needed here: take another config.')
     cfg.launcher = launcher
     cfg.work_dir = work_dir or cfg.get('work_dir') or str(Path('work_dirs') / Path(config).stem)
     cfg.setdefault('runner_type', 'ttl_mm.Runner')
@@ -105,27 +86,24 @@ def _add_tracker(cfg: Config, tracker: str) -> None:
         __import__(tracker)
     except ImportError:
         raise UserError(f'--tracker {tracker} needs a package: pip install {tracker}.') from None
-    backend = {'type': TRACKERS[tracker]}
-    cfg.visualizer.vis_backends = [*cfg.visualizer.get('vis_backends', []), backend]
+    visualizer = cfg.get('visualizer') or {'type': 'Visualizer'}
+    backends = [*visualizer.get('vis_backends', []), {'type': TRACKERS[tracker]}]
+    cfg.visualizer = {**visualizer, 'vis_backends': backends}
 
 
-def exit_code(job: Callable[[], None]) -> int:
+def exit_code(job: Callable[[], object]) -> int:
     """Run ``job`` and turn the way it ended into an exit code; errors of the user in one line."""
     try:
         job()
-        code = exit_codes.FINISHED
+        return exit_codes.FINISHED
     except exit_codes.Preempted as end:
-        print(end, file=sys.stderr)
-        code = exit_codes.PREEMPTED
+        message, code = str(end), exit_codes.PREEMPTED
     except exit_codes.TrainingStopped as error:
-        print(f'stopped: {error}', file=sys.stderr)
-        code = exit_codes.STOPPED
+        message, code = f'stopped: {error}', exit_codes.STOPPED
     except UserError as error:
-        print(f'error: {error}', file=sys.stderr)
-        code = exit_codes.USER_ERROR
+        message, code = f'error: {error}', exit_codes.USER_ERROR
     except Exception:
-        traceback.print_exc()
-        code = 1
-    if code:
-        exit_codes.tell_launcher(code)
+        message, code = traceback.format_exc(), 1
+    print(message, file=sys.stderr)
+    exit_codes.tell_launcher(code)
     return code

@@ -4,7 +4,9 @@ Both see the same images in the same order: iteration i is batch i % L of epoch 
 the number of batches of an epoch.
 """
 
-from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
+from typing import Any
+
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, IterBasedTrainLoop
 
 from ttl_mm.datasets.train_loader import train_loader
 from ttl_mm.datasets.train_samples import Skipped
@@ -12,8 +14,11 @@ from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 from ttl_mm.registry import LOOPS
 
 
-class ExactLoop:
+class ExactLoop(BaseLoop):
     """What the two loops share: batches from any position, and generators that are put back."""
+
+    counts_epochs: bool
+    dataloader: Any
 
     def __init__(self, runner, dataloader, *args, **kwargs) -> None:
         super().__init__(runner, dataloader, *args, **kwargs)
@@ -38,17 +43,19 @@ class ExactLoop:
             self.skipped = batch.skipped
             yield batch.data
 
-    def _validate(self, position: int) -> None:
-        """Validate, unless it was done here already; the random generators do not notice."""
-        if self.runner.val_loop is None or position < self.val_begin or self.validated == position:
+    def _validate(self) -> None:
+        """Validate if it is time and was not done here; the random generators do not notice."""
+        self._decide_current_val_interval()
+        here, end = self._iter, self._max_iters
+        if self.counts_epochs:
+            here, end = self._epoch, self._max_epochs
+        if self.runner.val_loop is None or here < max(self.val_begin, 1) or here == self.validated:
             return
-        total = self._max_epochs if self.counts_epochs else self._max_iters
-        if position % self.val_interval and position != total:
-            return
-        before = get_rng_state()
-        self.validated = position
-        self.runner.val_loop.run()
-        set_rng_state(before)
+        if here % self.val_interval == 0 or here == end:
+            before = get_rng_state()
+            self.validated = here
+            self.runner.val_loop.run()
+            set_rng_state(before)
 
 
 @LOOPS.register_module()
@@ -60,13 +67,12 @@ class EpochLoop(ExactLoop, EpochBasedTrainLoop):
     def run(self):
         """Train up to ``max_epochs``."""
         self.runner.call_hook('before_train')
-        if self._epoch > 0 and self._iter == self._epoch * len(self.dataloader):
+        if self._iter == self._epoch * len(self.dataloader):
             self._restore_rng()
-            self._validate(self._epoch)  # saved at the end of an epoch, before it was validated
+            self._validate()  # a checkpoint is saved at the end of an epoch, before validation
         while self._epoch < self._max_epochs and not self.stop_training:
             self.run_epoch()
-            self._decide_current_val_interval()
-            self._validate(self._epoch)
+            self._validate()
         self.runner.call_hook('after_train')
         return self.runner.model
 
@@ -97,12 +103,12 @@ class IterLoop(ExactLoop, IterBasedTrainLoop):
         self.runner.call_hook('before_train')
         self.runner.call_hook('before_train_epoch')
         self._restore_rng()
+        self._validate()  # a checkpoint is saved at the end of an iteration, before validation
         while self._iter < self._max_iters and not self.stop_training:
             for batch in self._batches(*divmod(self._iter, len(self.dataloader))):
                 self.runner.model.train()
                 self.run_iter(batch)
-                self._decide_current_val_interval()
-                self._validate(self._iter)
+                self._validate()
                 if self._iter >= self._max_iters or self.stop_training:
                     break
         self.runner.call_hook('after_train_epoch')

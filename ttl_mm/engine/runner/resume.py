@@ -18,9 +18,9 @@ from mmengine.dist import get_dist_info, is_main_process
 from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, sealed_files
 from ttl_mm.compat.mmengine_private import silence_lost_gradients
+from ttl_mm.engine.runner.resume_check import differences
 from ttl_mm.engine.state.control_group import from_first
 from ttl_mm.engine.state.model import unwrap_model
-from ttl_mm.engine.state.resume_check import differences, in_epochs_of_now
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.train_state import restore
 from ttl_mm.errors import UserError
@@ -96,8 +96,10 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     same_ranks = world_size == len(own['ranks'])
     epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
     if runner.train_loop.counts_epochs:
+        # at the same share of an epoch, whose length may be another one now
         before = RunSettings.from_saved(own['settings']).iterations_per_epoch
-        iteration = in_epochs_of_now(epoch, iteration, before, now.iterations_per_epoch)
+        share = iteration - epoch * before
+        iteration = epoch * now.iterations_per_epoch + share * now.iterations_per_epoch // before
     rng = own['ranks'][rank]['rng'] if same_ranks else None
     runner.train_loop.resume_at(epoch, iteration, own['validated'], rng)
     if same_ranks and own['ranks'][rank]['gradients']:

@@ -1,8 +1,9 @@
 """mmengine's Runner, with what a run of days needs."""
 
-import datetime
 import os
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import mmengine
 import torch
@@ -17,7 +18,12 @@ from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import read_sealed
 from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards.data_size import check_iterations
-from ttl_mm.engine.runner.resume import choose_checkpoint, continue_run, load_resumed_weights
+from ttl_mm.engine.runner.resume import (
+    ResumePoint,
+    choose_checkpoint,
+    continue_run,
+    load_resumed_weights,
+)
 from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.control_group import make_control_group
 from ttl_mm.engine.state.model import unwrap_model
@@ -38,24 +44,27 @@ class Runner(mmengine.runner.Runner):
     (:mod:`ttl_mm.engine.runner.substitutes`).
     """
 
+    _has_loaded: bool
+    _train_dataloader: Any
+    optim_wrapper: Any
+    param_schedulers: Any
+
     @property
     def epoch(self) -> int:
-        """Epochs done so far; mmengine would build the training loop to tell a test run 0."""
-        loop = built_train_loop(self)
-        return loop.epoch if loop is not None else 0
+        """Epochs done so far, 0 in a test; mmengine's would build the training loop to tell."""
+        return getattr(built_train_loop(self), 'epoch', 0)
 
     @property
     def iter(self) -> int:
         """Iterations done so far, as ``epoch``."""
-        loop = built_train_loop(self)
-        return loop.iter if loop is not None else 0
+        return getattr(built_train_loop(self), 'iter', 0)
 
     def setup_env(self, env_cfg: dict) -> None:
         """Start the process group (gloo where there is no GPU) and choose what to resume."""
-        dist_cfg = dict(env_cfg.get('dist_cfg', {}))
-        if (timeout := dist_cfg.get('timeout')) is not None:
-            timeout += GRACE
-            env_cfg = {**env_cfg, 'dist_cfg': {**dist_cfg, 'timeout': timeout}}
+        dist_cfg, timeout = env_cfg.get('dist_cfg', {}), None
+        if (seconds := dist_cfg.get('timeout')) is not None:
+            env_cfg = {**env_cfg, 'dist_cfg': {**dist_cfg, 'timeout': seconds + GRACE}}
+            timeout = timedelta(seconds=seconds + GRACE)
         if self.distributed and not torch.cuda.is_available() and not is_distributed():
             _init_gloo(self.launcher, timeout)
         super().setup_env(env_cfg)
@@ -86,10 +95,10 @@ class Runner(mmengine.runner.Runner):
             return super().wrap_model(model_wrapper_cfg, model)
         plain = revert_sync_batchnorm(model)
         self.logger.warning('No GPU: SyncBN layers are BN layers in this run, statistics per rank.')
-        options = dict(model_wrapper_cfg or {})
+        unused = self.cfg.get('find_unused_parameters', False)
+        defaults = {'broadcast_buffers': False, 'find_unused_parameters': unused}
+        options = {**defaults, **(model_wrapper_cfg or {})}
         options.pop('type', None)
-        options.setdefault('broadcast_buffers', False)
-        options.setdefault('find_unused_parameters', self.cfg.get('find_unused_parameters', False))
         return MMDistributedDataParallel(module=plain, **options)
 
     def build_train_loop(self, loop):
@@ -150,21 +159,19 @@ class Runner(mmengine.runner.Runner):
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Continue a run exactly where ``filename`` was saved."""
-        checkpoint, self._resume_point.checkpoint = self._resume_point.checkpoint, None
+        point, self._resume_point = self._resume_point, ResumePoint()
+        known = point.checkpoint if point.path == Path(filename) else None
         # built already, unless somebody calls this method before train()
         self.optim_wrapper = self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers is not None:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
-        continue_run(self, checkpoint or read_sealed(Path(filename)), filename)
+        continue_run(self, known or read_sealed(Path(filename)), filename)
         self._has_loaded = True
 
 
-def _init_gloo(launcher: str, timeout: float | None) -> None:
+def _init_gloo(launcher: str, timeout: timedelta | None) -> None:
     """Join the process group of a machine without GPUs."""
     if launcher == 'slurm':
-        os.environ['RANK'] = os.environ['SLURM_PROCID']
-        os.environ['WORLD_SIZE'] = os.environ['SLURM_NTASKS']
-        os.environ['LOCAL_RANK'] = os.environ['SLURM_LOCALID']
-    dist.init_process_group(
-        'gloo', timeout=None if timeout is None else datetime.timedelta(seconds=timeout)
-    )
+        names = {'RANK': 'PROCID', 'WORLD_SIZE': 'NTASKS', 'LOCAL_RANK': 'LOCALID'}
+        os.environ.update({ours: os.environ[f'SLURM_{name}'] for ours, name in names.items()})
+    dist.init_process_group('gloo', timeout=timeout)

@@ -3,51 +3,43 @@
 It costs the device nothing, and a rank that does not answer is noticed after the same time-out.
 """
 
-import datetime
+from datetime import timedelta
 from typing import Any
 
 import torch
-from mmengine.dist import get_dist_info, get_world_size
+from mmengine.dist import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    get_world_size,
+)
 from torch import distributed as dist
 
 # One per process, like torch's own default group: the hooks that use it have no common owner.
 _group: Any = None
 
 
-def make_control_group(timeout_seconds: float | None) -> None:
+def make_control_group(timeout: timedelta | None) -> None:
     """Called once on every rank, after the process group exists."""
     global _group
     if _group is None and get_world_size() > 1:
-        timeout = None if timeout_seconds is None else datetime.timedelta(seconds=timeout_seconds)
         _group = dist.new_group(backend='gloo', timeout=timeout)
 
 
 def gather(value: Any) -> list[Any]:
     """The values of all ranks, on every rank; collective."""
-    world_size = get_world_size()
-    if world_size == 1:
-        return [value]
-    values = [None] * world_size
-    dist.all_gather_object(values, value, group=_group)
-    return values
+    return all_gather_object(value, _group)
 
 
 def gather_to_first(value: Any) -> list[Any] | None:
     """The values of all ranks on rank 0, None elsewhere; collective."""
-    rank, world_size = get_dist_info()
-    if world_size == 1:
-        return [value]
-    values = [None] * world_size if rank == 0 else None
-    dist.gather_object(value, values, dst=0, group=_group)
-    return values
+    return gather_object(value, group=_group)
 
 
 def from_first(value: Any) -> Any:
     """The value of rank 0, on every rank; collective."""
-    if get_world_size() == 1:
-        return value
     box = [value]
-    dist.broadcast_object_list(box, src=0, group=_group)
+    broadcast_object_list(box, group=_group)
     return box[0]
 
 
@@ -58,7 +50,7 @@ class AnyRank:
     """
 
     def __init__(self) -> None:
-        self._answer: torch.Tensor | None = None
+        self._answer = torch.zeros(1, dtype=torch.int64)
         self._work: Any = None
 
     def exchange(self, yes: bool) -> bool:

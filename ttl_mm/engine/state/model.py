@@ -6,4 +6,4 @@ from torch import nn
 
 def unwrap_model(model: nn.Module) -> nn.Module:
     """The network itself: ``model.module`` of a distributed wrapper, or ``model``."""
-    return model.module if is_model_wrapper(model) else model
+    return model.get_submodule('module') if is_model_wrapper(model) else model

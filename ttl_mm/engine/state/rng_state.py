@@ -10,16 +10,19 @@ import torch
 def get_rng_state() -> dict[str, Any]:
     """The state of Python's, NumPy's and torch's generators, and of this rank's GPU."""
     version, words, gauss = random.getstate()
-    kind, keys, position, has_gauss, cached = np.random.get_state()
+    numpy = np.random.get_state(legacy=False)
     return {
         'python': {'version': version, 'words': torch.tensor(words), 'gauss': gauss},
         'numpy': {
-            'kind': kind, 'keys': torch.from_numpy(keys.astype(np.int64)), 'position': position,
-            'has_gauss': has_gauss, 'cached': cached,
+            'kind': numpy['bit_generator'],
+            'keys': torch.from_numpy(numpy['state']['key'].astype(np.int64)),
+            'position': numpy['state']['pos'],
+            'has_gauss': numpy['has_gauss'],
+            'cached': numpy['gauss'],
         },
         'torch': torch.get_rng_state(),
         'cuda': torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
-    }  # fmt: skip
+    }
 
 
 def set_rng_state(state: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from mmengine.dist import get_dist_info
+from mmengine.dist import get_dist_info, is_main_process
 from mmengine.logging import HistoryBuffer, MessageHub
 from torch import Tensor, nn
 
@@ -31,7 +31,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
     Returns:
         A dict of plain values and tensors on rank 0, None elsewhere.
     """
-    model = unwrap_model(runner.model)
+    model, dataset = unwrap_model(runner.model), runner.train_dataloader.dataset
     ranks = gather_to_first(_rank_state(model))
     if ranks is None:
         return None
@@ -42,9 +42,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
             'seed': runner.seed,
             'experiment_name': runner.experiment_name,
             'ttl_mm_version': __version__,
-            'dataset_meta': keep_plain_types(
-                getattr(runner.train_dataloader.dataset, 'metainfo', {})
-            ),
+            'dataset_meta': keep_plain_types(getattr(dataset, 'metainfo', {})),
         },
         'state_dict': model.state_dict(),
         'optimizer': to_plain_types(runner.optim_wrapper.state_dict()),
@@ -53,18 +51,14 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
         'ttl_mm': {
             'ranks': ranks,
             'log': _log_state(runner.message_hub),
-            'hooks': {
-                name: to_plain_types(hook.state_dict()) for name, hook in _with_state(runner)
-            },
+            'hooks': to_plain_types({n: hook.state_dict() for n, hook in _with_state(runner)}),
             'settings': asdict(RunSettings.of(runner)),
             'config': config_text(runner.cfg),
-            'validated': getattr(runner.train_loop, 'validated', -1),
+            'validated': runner.train_loop.validated,
         },
     }
     runner.call_hook('before_save_checkpoint', checkpoint=state)
-    state['state_dict'] = {
-        name: to_plain_types(value) for name, value in state['state_dict'].items()
-    }
+    state['state_dict'] = to_plain_types(state['state_dict'])
     return state
 
 
@@ -91,16 +85,9 @@ def config_text(cfg) -> str:
 
 def _rank_state(model: nn.Module) -> dict[str, Any]:
     """What differs between ranks: generators, gradients not applied yet, BN statistics."""
-    rank, _ = get_dist_info()
-    buffers = (
-        {} if rank == 0 else {name: to_plain_types(value) for name, value in model.named_buffers()}
-    )
-    gradients = {
-        name: to_plain_types(parameter.grad)
-        for name, parameter in model.named_parameters()
-        if parameter.grad is not None
-    }
-    return {'rng': get_rng_state(), 'buffers': buffers, 'gradients': gradients}
+    buffers = {} if is_main_process() else dict(model.named_buffers())
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return to_plain_types({'rng': get_rng_state(), 'buffers': buffers, 'gradients': gradients})
 
 
 @torch.no_grad()
@@ -152,14 +139,12 @@ def _message_hub_state(hub: MessageHub) -> dict[str, Any]:
 
 def _log_state(hub: MessageHub) -> dict[str, dict[str, Tensor]]:
     """The tail of every logged value."""
-    tails = {}
-    for name, buffer in hub.log_scalars.items():
-        values, counts = buffer.data
-        tails[name] = {
-            'values': torch.tensor(values[-HISTORY:]),
-            'counts': torch.tensor(counts[-HISTORY:]),
+    return {
+        name: {
+            key: torch.tensor(data[-HISTORY:]) for key, data in zip(('values', 'counts'), log.data)
         }
-    return tails
+        for name, log in hub.log_scalars.items()
+    }
 
 
 def _load_log(hub: MessageHub, tails: Mapping[str, Mapping[str, Tensor]]) -> None:

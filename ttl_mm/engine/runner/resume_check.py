@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.train_state import config_text
 
@@ -20,7 +21,7 @@ def differences(saved: Mapping[str, Any], now: RunSettings, cfg) -> list[str]:
             'of images, the statistics of a batch, the meaning of an iteration (schedules that '
             'count iterations go on by their own count), gradients accumulated but not applied.'
         )
-    old, new = json.loads(saved['config']), json.loads(config_text(cfg))
+    old, new = (_in_one_spelling(json.loads(text)) for text in (saved['config'], config_text(cfg)))
     edits = [
         f'{key}: {left!r} -> {right!r}'
         for part in _COMPARED
@@ -32,6 +33,27 @@ def differences(saved: Mapping[str, Any], now: RunSettings, cfg) -> list[str]:
     return sentences
 
 
+def _in_one_spelling(config: dict[str, Any]) -> dict[str, Any]:
+    """``config`` with today's name for what has or had several, so that only meanings differ."""
+    ours, config = Substitutes(), dict(config)
+    if loop := config.get('train_cfg'):
+        config['train_cfg'] = ours.loop(loop)
+    if loader := ours.dataloader(config.get('train_dataloader')):
+        if (loader.get('sampler') or {}).get('type') == 'ttl_mm.EpochSampler':
+            loader['sampler'] = {'shuffle': True, **loader['sampler']}
+        config['train_dataloader'] = loader
+    if model := config.get('model'):
+        model = {'data_preprocessor': config.get('data_preprocessor'), **model}
+        if model.get('type') == 'ttl_mm.TTLAlgorithm':
+            if 'base_momentum' in model:
+                model['target_momentum'] = model.pop('base_momentum')
+            head = model['head'] = dict(model['head'])
+            ranks, k = head.pop('ranks', None), head.pop('k', None)
+            head.setdefault('deputy', ranks or k or 'median')
+        config['model'] = model
+    return config
+
+
 def _edits(old: Any, new: Any, key: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in [*old, *(name for name in new if name not in old)]:
@@ -41,8 +63,3 @@ def _edits(old: Any, new: Any, key: str) -> Iterator[tuple[str, Any, Any]]:
             yield from _edits(left, right, f'{key}.{i}')
     elif old != new:
         yield key, old, new
-
-
-def in_epochs_of_now(epoch: int, iteration: int, old: int, new: int) -> int:
-    """The iteration at the same share of an epoch, where epochs had ``old`` and have ``new``."""
-    return epoch * new + (iteration - epoch * old) * new // old
