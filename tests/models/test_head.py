@@ -94,6 +94,11 @@ def test_invalid_settings_are_refused_at_build_with_the_value(settings, found):
         TruncatedTripletHead(Linear(), **settings)
 
 
+def test_an_unknown_option_is_refused():
+    with pytest.raises(TypeError, match="TruncatedTripletHead has no option 'gama'"):
+        TruncatedTripletHead(Linear(), gama=1)
+
+
 def test_computes_in_float32_under_autocast():
     head = TruncatedTripletHead(Linear(), deputy=(2, 10))
     online, target = pair(rows=104)
