@@ -61,11 +61,6 @@ def test_get_model_with_own_checkpoint(zoo, tmp_path):
     assert same(ttl_mm.get_model('tiny', pretrained=tmp_path / 'own.pth'), other)
 
 
-def test_unknown_name_suggests_the_nearest(zoo):
-    with pytest.raises(UserError, match=r'did you mean tiny\?'):
-        ttl_mm.get_model('tinny')
-
-
 @pytest.mark.parametrize('prefix', [None, 'backbone.'])
 @pytest.mark.parametrize('kind', ['mmpretrain.ResNet', 'mmdet.ResNet'])
 def test_init_cfg_of_a_backbone(zoo, kind, prefix):

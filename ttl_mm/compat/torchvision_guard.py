@@ -12,10 +12,9 @@ still raises. Where the ops load, this module does nothing.
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 _NMS = '(Tensor dets, Tensor scores, float iou_threshold) -> Tensor'
-_declared: list[Any] = []  # a torch.library.Library declares its ops only while it is alive
+_declared: list = []  # a torch.library.Library declares its ops only while it is alive
 
 
 def ops_library() -> Path | None:

@@ -128,11 +128,7 @@ def truncated_triplet_loss(
 
 
 def rank_window(ranks: Ranks, num_negatives: int) -> tuple[int, int]:
-    """The ranks (lo, hi) clamped to those that exist.
-
-    >>> rank_window((2, 10), num_negatives=7)
-    (2, 7)
-    """
+    """The ranks (lo, hi) clamped to those that exist."""
     if isinstance(ranks, str):
         if ranks != ALL:
             raise UserError(f'ranks={ranks!r}: use (lo, hi), {SEMI_HARD!r} or {ALL!r}.')
