@@ -48,7 +48,7 @@ def checkpoint(model, tmp_path_factory):
 
 
 def images_of(folder):
-    """(24, 3, 16, 16) in BGR, normalised as the recipe does, in the order of the folder."""
+    """(24, 3, 16, 16) in BGR, normalized as the recipe does, in the order of the folder."""
     paths = sorted(folder.glob('*/*.png'))
     pixels = np.stack([np.asarray(Image.open(path)) for path in paths])[..., ::-1]
     return (torch.tensor(pixels.copy()).permute(0, 3, 1, 2).float() - 78) / 96
@@ -76,17 +76,12 @@ def test_backbone_features_are_kept_and_read_again(folder, model, checkpoint, tm
 
 def test_the_command_writes_the_numbers_of_the_analysis(folder, checkpoint, tmp_path, capsys):
     out = ['--out', str(tmp_path), '--config', str(DIGITS), '--head', '--ranks', '1', '2..4']
-    assert main(['analyze', str(checkpoint), '--data', str(folder), *BATCH, *out]) == 0
+    twice = [str(checkpoint)] * 2  # is analyzed once
+    assert main(['analyze', *twice, '--data', str(folder), *BATCH, *out]) == 0
     found = from_model(str(checkpoint), str(DIGITS), str(folder), size=16)
-    expected = analyze_features(
-        found.features,
-        found.labels,
-        batch_size=10,
-        ranks=[(1, 1), (2, 4)],
-        num_batches=20,
-        query=found.query,
-        key=found.key,
-    )
+    numbers = {'batch_size': 10, 'ranks': [(1, 1), (2, 4)], 'num_batches': 20}
+    head = {'query': found.query, 'key': found.key}
+    expected = analyze_features(found.features, found.labels, **numbers, **head)
     numbers = json.loads((tmp_path / 'analysis.json').read_text())['model.pth']
     assert numbers['rates'] == expected.rates
     assert list(numbers['frequencies']) == ['rank 1', 'ranks 2..4']

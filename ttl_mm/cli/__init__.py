@@ -11,6 +11,7 @@ that begin with an underscore are no commands.
 """
 
 import argparse
+import os
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -62,7 +63,12 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     args = build_parser().parse_args(argv)
     try:
-        return args.run(args) or 0
+        code = args.run(args) or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads our output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 1
     except UserError as error:
         print(f'ttl {args.command}: {error}', file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Checks of the installation, each a small function that yields findings.
+"""Checks of the installation, each a small function that returns or yields findings.
 
 A check never raises: an import that fails is what it is there to report.
 """
@@ -7,9 +7,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 
 from ttl_mm.compat import torchvision_guard
 
@@ -39,114 +41,90 @@ class Finding:
 
 def diagnose(data_folder: str = '.') -> list[Finding]:
     """Run every check, in the order in which a user would fix things."""
-    checks = [
+    return [
         check_python(),
         check_torch(),
         check_torchvision(),
-        *(check_package(name) for name in STACK),
-        check_families(),
+        *map(check_package, STACK),
+        *check_families(),
         check_ops(),
         check_numpy(),
-        check_accelerator(),
+        *check_accelerator(),
         check_disk(data_folder),
-        check_workers(),
+        *check_workers(),
     ]
-    return [finding for check in checks for finding in check]
 
 
 def installed(*distributions: str) -> tuple[str, str] | None:
     """The first of the distributions that is installed, with its version."""
     for name in distributions:
-        try:
+        with suppress(PackageNotFoundError):
             return name, version(name)
-        except PackageNotFoundError:
-            continue
     return None
 
 
 def release(text: str) -> tuple[int, ...]:
     """'2.13.0+cpu' -> (2, 13, 0); what is not a number ends it."""
-    numbers = []
-    for part in text.split('+')[0].split('.'):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
+    return tuple(map(int, takewhile(str.isdigit, text.split('+')[0].split('.'))))
 
 
-def check_python() -> Iterator[Finding]:
+def check_python() -> Finding:
     """Python must be one that the pinned stack has packages for."""
     found = '.'.join(map(str, sys.version_info[:3]))
     if (3, 10) <= sys.version_info[:2] <= (3, 12):
-        yield Finding('ok', 'python', found)
-    else:
-        yield Finding('failure', 'python', f'{found}, but 3.10 to 3.12 is needed: make a new .venv')
+        return Finding('ok', 'python', found)
+    return Finding('failure', 'python', f'{found}, but 3.10 to 3.12 is needed: make a new .venv')
 
 
-def check_torch() -> Iterator[Finding]:
+def check_torch() -> Finding:
     """Torch must import."""
     try:
         import torch
     except (ImportError, OSError) as error:
-        yield Finding('failure', 'torch', f'does not import ({error}): {LIGHT}')
-    else:
-        yield Finding('ok', 'torch', torch.__version__)
+        return Finding('failure', 'torch', f'does not import ({error}): {LIGHT}')
+    return Finding('ok', 'torch', torch.__version__)
 
 
-def check_torchvision() -> Iterator[Finding]:
+def check_torchvision() -> Finding:
     """Torchvision must be of torch's release, and its ops should load beside it."""
     torch, vision = installed('torch'), installed('torchvision')
     if torch is None or vision is None:
-        yield Finding('failure', 'torchvision', f'torch or torchvision is missing: {LIGHT}')
-        return
+        return Finding('failure', 'torchvision', f'torch or torchvision is missing: {LIGHT}')
     pair = f'torchvision {vision[1]} beside torch {torch[1]}'
     wanted = release(torch[1])[1] + TORCHVISION_MINOR_OFFSET
     if release(torch[1])[0] == 2 and release(vision[1])[1] != wanted:
-        yield Finding(
-            'failure',
-            'torchvision',
-            f'{pair} is a mismatch: `pip install --no-deps "torchvision==0.{wanted}.*"`',
-        )
-        return
+        remedy = f'`pip install --no-deps "torchvision==0.{wanted}.*"`'
+        return Finding('failure', 'torchvision', f'{pair} is a mismatch: {remedy}')
     if torchvision_guard.ops_load():
-        yield Finding('ok', 'torchvision', pair)
-        return
+        return Finding('ok', 'torchvision', pair)
     remedy = 'install the torchvision build of the same kind (CPU or CUDA) as torch'
     try:
         torchvision_guard.guard_torchvision()
         import_module('torchvision')
     except (ImportError, RuntimeError, OSError) as error:
-        yield Finding('failure', 'torchvision', f'{pair} does not import ({error}): {remedy}')
-    else:
-        yield Finding(
-            'warning',
-            'torchvision',
-            f'{pair}: its compiled ops do not load; transforms work, since the guard of ttl_mm '
-            f'replaces them. To get rid of this warning, {remedy}',
-        )
+        return Finding('failure', 'torchvision', f'{pair} does not import ({error}): {remedy}')
+    text = f'{pair}: its compiled ops do not load; transforms work, since the guard of ttl_mm '
+    text += f'replaces them. To get rid of this warning, {remedy}'
+    return Finding('warning', 'torchvision', text)
 
 
-def check_package(name: str) -> Iterator[Finding]:
+def check_package(name: str) -> Finding:
     """An OpenMMLab package must be installed (if needed), new enough and importable."""
     distributions, oldest = STACK[name]
     found = installed(*distributions)
-    level = 'failure' if name in NEEDED else 'warning'
-    remedy = LIGHT if name in NEEDED else FULL
+    level, remedy = ('failure', LIGHT) if name in NEEDED else ('warning', FULL)
     if found is None:
         what = 'missing' if name in NEEDED else 'not installed (only some users need it)'
-        yield Finding(level, name, f'{what}: {remedy}')
-        return
+        return Finding(level, name, f'{what}: {remedy}')
     if release(found[1]) < oldest:
         needed = '.'.join(map(str, oldest))
-        yield Finding(level, name, f'{found[1]} is older than {needed}: {remedy}')
-        return
+        return Finding(level, name, f'{found[1]} is older than {needed}: {remedy}')
     if name in NEEDED:
         try:
             import_module(name)
         except Exception as error:  # whatever an import raises is the finding
-            yield Finding('failure', name, f'{found[1]} does not import ({error}): {remedy}')
-            return
-    yield Finding('ok', name, f'{found[1]} ({found[0]})')
+            return Finding('failure', name, f'{found[1]} does not import ({error}): {remedy}')
+    return Finding('ok', name, f'{found[1]} ({found[0]})')
 
 
 def check_families() -> Iterator[Finding]:
@@ -154,39 +132,32 @@ def check_families() -> Iterator[Finding]:
     for name, (distributions, _) in STACK.items():
         present = [d for d in distributions if installed(d)]
         if len(present) > 1:
-            yield Finding(
-                'failure',
-                name,
-                f'{" and ".join(present)} overwrite each other: `pip uninstall '
-                f'{" ".join(present)}`, then {LIGHT}',
-            )
+            remedy = f'`pip uninstall {" ".join(present)}`, then {LIGHT}'
+            text = f'{" and ".join(present)} overwrite each other: {remedy}'
+            yield Finding('failure', name, text)
 
 
-def check_ops() -> Iterator[Finding]:
+def check_ops() -> Finding:
     """Detection needs mmcv's compiled ops; nothing else does."""
     try:
         import torch  # noqa: F401 the ops link against it
 
         import_module('mmcv._ext')
     except (ImportError, OSError) as error:
-        yield Finding(
-            'warning', 'mmcv ops', f'not compiled ({error}): only detection needs them; {FULL}'
-        )
-    else:
-        yield Finding('ok', 'mmcv ops', 'compiled ops load')
+        text = f'not compiled ({error}): only detection needs them; {FULL}'
+        return Finding('warning', 'mmcv ops', text)
+    return Finding('ok', 'mmcv ops', 'compiled ops load')
 
 
-def check_numpy() -> Iterator[Finding]:
+def check_numpy() -> Finding:
     """Upstream mmcv breaks on NumPy 2 (OverflowError in adjust_hue)."""
     numpy = installed('numpy')
     if numpy is None:
-        yield Finding('failure', 'numpy', f'missing: {LIGHT}')
-    elif installed('mmcv', 'mmcv-lite') and release(numpy[1]) >= (2,):
-        yield Finding(
-            'failure', 'numpy', f'{numpy[1]} breaks upstream mmcv: `pip install "numpy<2"`'
-        )
-    else:
-        yield Finding('ok', 'numpy', numpy[1])
+        return Finding('failure', 'numpy', f'missing: {LIGHT}')
+    if installed('mmcv', 'mmcv-lite') and release(numpy[1]) >= (2,):
+        text = f'{numpy[1]} breaks upstream mmcv: `pip install "numpy<2"`'
+        return Finding('failure', 'numpy', text)
+    return Finding('ok', 'numpy', numpy[1])
 
 
 def check_accelerator() -> Iterator[Finding]:
@@ -197,7 +168,7 @@ def check_accelerator() -> Iterator[Finding]:
         return
     if not torch.cuda.is_available():
         reason = 'this torch is a CPU build' if torch.version.cuda is None else 'no GPU is visible'
-        yield Finding('warning', 'cuda', f'{reason}: training runs on the CPU; see docs for sizes')
+        yield Finding('warning', 'cuda', f'{reason}: the CPU trains, slowly')
         return
     names = ', '.join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
     yield Finding('ok', 'cuda', f'{torch.version.cuda}: {names}')
@@ -205,32 +176,28 @@ def check_accelerator() -> Iterator[Finding]:
         yield Finding('failure', 'nccl', 'missing, needed for several GPUs: reinstall torch')
 
 
-def check_disk(folder: str) -> Iterator[Finding]:
+def check_disk(folder: str) -> Finding:
     """A ResNet-50 training checkpoint takes about 0.5 GB; a few must fit."""
     if not os.path.isdir(folder):
-        yield Finding('failure', 'disk', f'{folder} is not a folder: name one with --data')
-        return
+        return Finding('failure', 'disk', f'{folder} is not a folder: name one with --data')
     free = shutil.disk_usage(folder).free / 2**30
     if free < 5:
         text = f'{free:.1f} GB free in {folder}: checkpoints need about 5; free some space'
-        yield Finding('warning' if free > 1 else 'failure', 'disk', text)
-    else:
-        yield Finding('ok', 'disk', f'{free:.0f} GB free in {folder}')
+        return Finding('warning' if free > 1 else 'failure', 'disk', text)
+    return Finding('ok', 'disk', f'{free:.0f} GB free in {folder}')
 
 
 def check_workers() -> Iterator[Finding]:
     """Loader workers need cores, open files and shared memory."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
     yield Finding('ok', 'cores', f'{cores} usable: keep num_workers at or below this per machine')
-    try:
+    with suppress(ImportError):  # not a POSIX system
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit < 1024:
             text = f'{limit} open files allowed, workers need 1024: `ulimit -n 4096`'
             yield Finding('warning', 'files', text)
-    except ImportError:  # not a POSIX system
-        pass
     if os.path.isdir('/dev/shm'):
         free = shutil.disk_usage('/dev/shm').free / 2**30
         if free < 1:

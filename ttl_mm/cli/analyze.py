@@ -1,21 +1,18 @@
-"""``ttl analyze``: under- and over-clustering of checkpoints on labelled images."""
+"""``ttl analyze``: under- and over-clustering of checkpoints on labeled images."""
 
 import argparse
 from pathlib import Path
 
 from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
+from ttl_mm.errors import UserError
 
 HELP = 'measure under- and over-clustering of checkpoints, and suggest k'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'sources',
-        nargs='+',
-        metavar='FEATURES_OR_CHECKPOINT',
-        help='feature files of `ttl eval`, or checkpoints (with --data)',
-    )
     add = parser.add_argument
+    text = 'feature files of `ttl eval`, or checkpoints (with --data)'
+    add('sources', nargs='+', metavar='FEATURES_OR_CHECKPOINT', help=text)
     add_shared(parser, '--data', help='images in one sub-folder per class')
     text = 'images of the batches whose negatives are ranked (default: 104)'
     add_shared(parser, '--batch-size', default=104, help=text)
@@ -39,33 +36,24 @@ def run(args: argparse.Namespace) -> None:
     from ttl_mm.report.logs import distinct_names
 
     ranks = [parse_ranks(text) for text in args.ranks] if args.ranks else None
-    names = distinct_names([Path(source.replace('://', '/')) for source in args.sources])
+    sources = {Path(source.replace('://', '/')): source for source in args.sources}
     analyses = {}
-    for name, source in zip(names, args.sources):
-        found = open_source(source, Path(args.out), args.data, args.config, args.head, args.size)
-        analyses[name] = analysis = analyze_features(
-            found.features,
-            found.labels,
-            args.batch_size,
-            ranks,
-            args.batches,
-            args.risk,
-            query=found.query,
-            key=found.key,
+    for name, source in zip(distinct_names(list(sources)), sources.values()):
+        features, labels, query, key = open_source(
+            source, Path(args.out), args.data, args.config, args.head, args.size
         )
+        numbers = (args.batch_size, ranks, args.batches, args.risk)
+        analyses[name] = a = analyze_features(features, labels, *numbers, query=query, key=key)
         print(
-            f'{name}: class divergence {analysis.divergence:.3f}, '
-            f'effective rank {analysis.effective_rank:.1f}, '
-            f'hardest negative false {analysis.rates[0]:.1%}, '
-            f'first rank at chance {analysis.measured_k}, smallest safe k {analysis.safe_k}'
+            f'{name}: class divergence {a.divergence:.3f}, effective rank {a.effective_rank:.1f}, '
+            f'hardest negative false {a.rates[0]:.1%}, first rank at chance {a.measured_k}, '
+            f'smallest safe k {a.safe_k}'
         )
     print(write_analysis(analyses, args.out).resolve())
 
 
 def parse_ranks(text: str) -> tuple[int, int]:
     """'5' is rank 5, '2..10' are ranks 2 to 10."""
-    from ttl_mm.errors import UserError
-
     low, dots, high = text.partition('..')
     try:
         ranks = int(low), int(high if dots else low)

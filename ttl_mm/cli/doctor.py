@@ -1,15 +1,17 @@
 """``ttl doctor``: can this installation run, and if not, what has to be changed?"""
 
+from argparse import ArgumentParser, Namespace
+
 from ttl_mm.cli._options import add_shared
 
 HELP = 'check the installation; exits 1 if something is broken'
 
 
-def add_arguments(parser):
+def add_arguments(parser: ArgumentParser) -> None:
     add_shared(parser, '--data', default='.', help='folder whose disk is checked (default: .)')
 
 
-def run(args) -> int:
+def run(args: Namespace) -> int:
     from ttl_mm.cli._installation import diagnose
 
     marks = {'ok': 'ok     ', 'warning': 'warning', 'failure': 'FAILURE'}

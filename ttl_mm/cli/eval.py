@@ -8,13 +8,9 @@ HELP = 'evaluate frozen features: kNN, linear probe, low-shot SVM, pictures'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'source',
-        nargs='+',
-        metavar='FEATURES_OR_CHECKPOINT',
-        help='a checkpoint (with --data), or a feature file each to train and to test on',
-    )
     add = parser.add_argument
+    text = 'a checkpoint (with --data), or a feature file each to train and to test on'
+    add('source', nargs='+', metavar='FEATURES_OR_CHECKPOINT', help=text)
     add_shared(parser, '--data', help='folder of classes or of splits, or a config')
     add('--knn', **FLAG, help='weighted kNN')
     add('--linear', **FLAG, help='logistic regression without penalty')

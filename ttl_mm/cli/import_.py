@@ -1,23 +1,22 @@
 """``ttl import``: a backbone from another tool, for ours."""
 
+from argparse import ArgumentParser, Namespace
+
 from ttl_mm.cli._options import add_out
 
 HELP = "take the backbone out of another tool's checkpoint"
 
 
-def add_arguments(parser):
-    parser.add_argument(
-        'checkpoint',
-        help="the authors' files, MoCo, OpenSelfSup, mmselfsup, mmpretrain, mmdet, torchvision, "
-        'timm, detectron2 (.pkl), .safetensors, .onnx',
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    text = "of the paper's authors, MoCo, OpenSelfSup, mmselfsup, mmpretrain, mmdet, torchvision, "
+    text += 'timm, detectron2 (.pkl), .safetensors, .onnx'
+    parser.add_argument('checkpoint', help=text)
     add_out(parser, 'FILE', 'the backbone, .pth or .safetensors', 'next to the checkpoint')
-    parser.add_argument(
-        '--prefix', help='take the part below this name (default: the online backbone)'
-    )
+    text = 'take the part below this name (default: the online backbone)'
+    parser.add_argument('--prefix', help=text)
 
 
-def run(args) -> int:
+def run(args: Namespace) -> None:
     from ttl_mm.checkpoint.layouts import architecture
     from ttl_mm.checkpoint.load import load_backbone_state
     from ttl_mm.export import export_backbone
@@ -27,4 +26,3 @@ def run(args) -> int:
     state = load_backbone_state(path)
     name = architecture({name: tuple(tensor.shape) for name, tensor in state.items()})
     print(f'{path}  ({name}, {len(state)} tensors)')
-    return 0

@@ -40,14 +40,8 @@ def run(args: argparse.Namespace) -> None:
     plan = planning.make_plan(
         images, classes, args.gpus, largest, recipe, args.epochs, args.k, args.risk, shares
     )
-    path = planning.write_config(
-        plan,
-        recipe_path,
-        args.out,
-        data_root=args.data,
-        with_label=args.labeled,
-        origin=f'Planned by ttl plan from {Path(recipe_path).name}.',
-    )
+    origin = f'Planned by ttl plan from {Path(recipe_path).name}.'
+    path = planning.write_config(plan, recipe_path, args.out, args.data, args.labeled, origin)
     if largest is not None:
         print(f'{largest} images fit into {args.memory:g} GB.\n')
     rows = [
@@ -94,7 +88,7 @@ def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns of text; all but the first and last are right-aligned."""
     lines = [header, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(*lines)]
     return '\n'.join(
         '  '.join(
             cell.ljust(width) if i in (0, len(widths) - 1) else cell.rjust(width)

@@ -1,34 +1,23 @@
 """``ttl report``: logs of pre-training and results of evaluations on one page."""
 
 import argparse
-from pathlib import Path
 
-from ttl_mm.cli._options import add_out, add_renamed
+from ttl_mm.cli._options import FLAG, add_out, add_renamed
 
 HELP = 'write one page about runs: learning efficiency, and the results of evaluations'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'runs',
-        nargs='+',
-        metavar='RUN_OR_RESULTS',
-        help='work dir of a run (pre-training, linear, semi-supervised, detection), or a folder or '
-        'file with results of `ttl eval` or `ttl reid eval`',
-    )
+    text = 'work dir of a run (pre-training, linear, semi-supervised, detection), or a folder or '
+    text += 'file with results of `ttl eval` or `ttl reid eval`'
+    parser.add_argument('runs', nargs='+', metavar='RUN_OR_RESULTS', help=text)
     add_out(parser, 'DIR', 'the page and its figures', 'report')
     parser.add_argument('--title', help='heading of the page')
     parser.add_argument('--target', type=float, help='accuracy in %% for the time-to-target table')
-    parser.add_argument(
-        '--neighbors',
-        action='store_true',
-        help='show nearest neighbors under the newest checkpoint of the first run, whose config is '
-        'executed for it',
-    )
+    text = 'show nearest neighbors under the newest checkpoint of the first run (runs its config)'
+    parser.add_argument('--neighbors', **FLAG, help=text)
+    parser.add_argument('--no-paper', **FLAG, help="leave out the paper's published results")
     add_renamed(parser, '--neighbours', '--neighbors')
-    parser.add_argument(
-        '--no-paper', action='store_true', help="leave out the paper's published results"
-    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -39,12 +28,5 @@ def run(args: argparse.Namespace) -> None:
         from ttl_mm.report.neighbors import neighbors_section
 
         extra = [neighbors_section(args.runs[0])]
-    page = write_report(
-        args.runs,
-        args.out,
-        extra_sections=extra,
-        title=args.title,
-        target=args.target,
-        with_paper=not args.no_paper,
-    )
-    print(Path(page).resolve())
+    page = write_report(args.runs, args.out, extra, args.title, args.target, not args.no_paper)
+    print(page.resolve())

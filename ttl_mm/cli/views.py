@@ -3,17 +3,21 @@
 import argparse
 from pathlib import Path
 
+from ttl_mm.cli._options import add_out, add_shared
+from ttl_mm.errors import UserError
+
 HELP = 'draw a sheet of images with their random views'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('old_data', nargs='?', help=argparse.SUPPRESS)
-    parser.add_argument('--data', metavar='DIR', help="folder of images (default: the config's)")
-    parser.add_argument('--config', help="config whose views are drawn (default: the paper's)")
-    parser.add_argument('--out', default='views.png', help='file to write (default: views.png)')
-    parser.add_argument('--images', type=int, default=6, help='rows of the sheet (default: 6)')
-    parser.add_argument('--epochs', type=int, default=2, help='epochs shown (default: 2)')
-    parser.add_argument('--seed', type=int, default=0, help='seed of the run (default: 0)')
+    add = parser.add_argument
+    add('old_data', nargs='?', help=argparse.SUPPRESS)
+    add_shared(parser, '--data', help="folder of images (default: the config's)")
+    add_shared(parser, '--config', help="config whose views are drawn (default: the paper's)")
+    add_out(parser, 'FILE', 'the sheet', 'views.png')
+    add('--images', type=int, default=6, metavar='N', help='rows of the sheet (default: 6)')
+    add('--epochs', type=int, default=2, metavar='N', help='epochs shown (default: 2)')
+    add('--seed', type=int, default=0, help='seed of the run (default: 0)')
 
 
 def run(args: argparse.Namespace) -> None:
@@ -23,13 +27,12 @@ def run(args: argparse.Namespace) -> None:
 
     from ttl_mm.config import read_config
     from ttl_mm.datasets.view_sheet import view_sheet
-    from ttl_mm.errors import UserError
 
     init_default_scope('mmpretrain')
     if args.old_data is not None:
         raise UserError(f'the folder is now given as --data {args.old_data}')
     if args.config is None and args.data is None:
-        raise UserError('nothing to draw: give --data DIR, --config CONFIG, or both')
+        raise UserError('nothing to draw: give --data DIR, --config FILE, or both')
     rgb = False
     dataset: dict = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
     if args.config is not None:
@@ -40,11 +43,8 @@ def run(args: argparse.Namespace) -> None:
         # a model that does not turn BGR into RGB gets RGB from its dataset
         rgb = not config.get('model', {}).get('data_preprocessor', {}).get('to_rgb', True)
     if args.data is not None:
-        dataset = {
-            'type': 'ttl_mm.ImageFolder',
-            'data_root': args.data,
-            'pipeline': innermost(dataset)['pipeline'],
-        }
+        pipeline = innermost(dataset)['pipeline']
+        dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.data, 'pipeline': pipeline}
     sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed, rgb=rgb)
     if not cv2.imwrite(args.out, sheet):
         raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')

@@ -1,11 +1,15 @@
 """``ttl zoo``: list, fetch, verify and make published checkpoints."""
 
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
 from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
+from ttl_mm.errors import UserError
 
 HELP = 'list, fetch, verify and make published checkpoints'
 
 
-def add_arguments(parser):
+def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument('--manifest', metavar='FILE', help='use this manifest.json instead of ours')
     parser.add_argument('--cache', metavar='DIR', help='cache folder (default: $TTL_ZOO_CACHE)')
     actions = parser.add_subparsers(dest='action', required=True, metavar='ACTION')
@@ -35,9 +39,7 @@ def add_arguments(parser):
     verify.add_argument('names', nargs='*', metavar='NAME', help='default: all')
 
 
-def run(args) -> int:
-    from pathlib import Path
-
+def run(args: Namespace) -> int | None:
     from ttl_mm.zoo.cache import cache_folder
 
     args.cache = Path(args.cache) if args.cache else cache_folder()
@@ -46,7 +48,7 @@ def run(args) -> int:
     return actions[args.action](args)
 
 
-def _list(args) -> int:
+def _list(args: Namespace) -> None:
     from ttl_mm.zoo.cache import status
     from ttl_mm.zoo.manifest import KINDS, read_manifest
 
@@ -55,47 +57,41 @@ def _list(args) -> int:
         state = status(entry, args.cache)
         print(f'{entry.name}  ({size}, {"here" if state == "ok" else state})')
         print(f'    {entry.about}')
-        print(f'    {entry.kind}: {KINDS[entry.kind]}; licence: {entry.licence}')
+        print(f'    {entry.kind}: {KINDS[entry.kind]}; license: {entry.licence}')
         print(f'    images: {entry.images}')
         if entry.sha256 is None:
             print('    no published hash: needs --allow-unhashed, is pinned at the first fetch')
         for result in entry.results:
             by = result.get('command') or result.get('by', '')
             print(f'    {result["metric"]} {result["value"]} ({result["source"]}: {by})')
-    return 0
 
 
-def _get(args) -> int:
+def _get(args: Namespace) -> None:
     from ttl_mm.checkpoint.load import fetch_checkpoint
     from ttl_mm.zoo.manifest import find_entry
 
     for entry in [find_entry(name, args.manifest) for name in args.names]:
         options = {'allow_unhashed': args.allow_unhashed, 'timeout': args.timeout}
         print(fetch_checkpoint(entry, args.cache, **options))
-    return 0
 
 
-def _verify(args) -> int:
+def _verify(args: Namespace) -> int:
     from ttl_mm.zoo.cache import status
     from ttl_mm.zoo.manifest import find_entry, read_manifest
 
     entries = [find_entry(name, args.manifest) for name in args.names]
-    states = {
-        e.name: status(e, args.cache) for e in entries or read_manifest(args.manifest).values()
-    }
-    for name, state in states.items():
-        print(f'{name}  {state}')
-    bad = [s for s in states.values() if s.startswith('damaged') or (args.names and s != 'ok')]
+    bad = False
+    for entry in entries or read_manifest(args.manifest).values():
+        state = status(entry, args.cache)
+        print(f'{entry.name}  {state}')
+        bad |= state.startswith('damaged') or bool(args.names and state != 'ok')
     if bad:
         print('`ttl zoo get NAME` replaces a damaged file and fetches a missing one.')
-    return 1 if bad else 0
+    return int(bad)
 
 
-def _measure(args) -> int:
-    from pathlib import Path
-
+def _measure(args: Namespace) -> None:
     from ttl_mm.checkpoint.load import fetch_checkpoint
-    from ttl_mm.errors import UserError
     from ttl_mm.evaluation.probe import measure_checkpoint
     from ttl_mm.zoo.manifest import find_entry
 
@@ -105,10 +101,9 @@ def _measure(args) -> int:
         raise UserError(f'the recipe {config} is not here: name it with --config.')
     for metric, value in measure_checkpoint(fetch_checkpoint(entry, args.cache), config).items():
         print(f'{metric} {value:.2f}')
-    return 0
 
 
-def _publish(args) -> int:
+def _publish(args: Namespace) -> None:
     from ttl_mm.export.publish import publish
 
     path, entry = publish(
@@ -124,4 +119,3 @@ def _publish(args) -> int:
     )
     print(f'{path}  ({entry["size"]} bytes, sha256 {entry["sha256"]})')
     print(f'manifest entry: {path.with_suffix(".json")}')
-    return 0
