@@ -3,19 +3,7 @@ import torch
 
 from ttl_mm.datasets.picture_grid import FRAME
 from ttl_mm.evaluation.probe import Probe
-from ttl_mm.report.neighbors import RIGHT, WRONG, draw_neighbors, images_of, nearest_neighbors
-
-
-def test_neighbors_equal_a_naive_search():
-    rng = np.random.default_rng(0)
-    train, test = rng.normal(size=(30, 5)), rng.normal(size=(4, 5))
-    nearest, similarity = nearest_neighbors(torch.tensor(train), torch.tensor(test), 3)
-    for q in range(len(test)):
-        norms = np.linalg.norm(train, axis=1) * np.linalg.norm(test[q])
-        cosine = np.array([row @ test[q] for row in train]) / norms
-        order = np.argsort(-cosine)[:3]
-        assert nearest[q].tolist() == order.tolist()
-        np.testing.assert_allclose(similarity[q], cosine[order], atol=1e-12)
+from ttl_mm.report.neighbors import RIGHT, WRONG, draw_neighbors, images_of
 
 
 def test_frames_tell_right_from_wrong_neighbors():

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
@@ -17,6 +16,7 @@ from ttl_mm.checkpoint.sealed import newest_valid
 from ttl_mm.config import read_config
 from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.neighbor_search import nearest_neighbors
 from ttl_mm.evaluation.probe import NAMES, Probe, probe_of
 from ttl_mm.registry import MODELS
 from ttl_mm.report.page import Picture, Section, Table
@@ -46,7 +46,7 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
         _accuracies(probe.classify(train, train_labels, test), test_labels),
     ]
     rows = [[f'{NAMES[key]}, %', *(f'{m[key]:.1f}' for m in measured)] for key in untrained]
-    nearest, similarity = nearest_neighbors(train, test, shown)
+    similarity, nearest = map(torch.cat, zip(*nearest_neighbors(train, test, shown)))
     hits = train_labels[nearest] == test_labels[:, None]  # (Q, shown)
     hardest = hits.float().mean(dim=1).argsort(stable=True)[: queries // 2]
     spread = torch.linspace(0, len(test) - 1, queries - len(hardest)).long()
@@ -68,13 +68,6 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
         tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
         pictures=[Picture('neighbors', picture, caption, wide=True)],
     )
-
-
-def nearest_neighbors(train: Tensor, test: Tensor, shown: int) -> tuple[Tensor, Tensor]:
-    """Indices and cosine similarities, (Q, shown) each, of the training rows nearest to each."""
-    cosine = F.normalize(test, dim=1) @ F.normalize(train, dim=1).T  # (Q, N)
-    similarity, nearest = cosine.topk(shown, dim=1)
-    return nearest, similarity
 
 
 def draw_neighbors(
