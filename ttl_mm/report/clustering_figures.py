@@ -24,8 +24,7 @@ def rank_figure(
         axes.plot(ranks, perfect, color='black', linewidth=1, label='perfect features')
         axes.axhline(chance, color=FAINT, linestyle=':', linewidth=1.2, label='random pick')
         axes.set(xscale='log', xlabel='rank of the negative (1 is the hardest)')
-        axes.set_ylabel('share of false negatives')
-        axes.set_ylim(bottom=0)
+        axes.set(ylim=(0, None), ylabel='share of false negatives')
         axes.legend()
         label_ranks(axes.xaxis, len(ranks))
     return figure
@@ -50,9 +49,8 @@ def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
             axes.axvspan(1, chosen, color=OVER, zorder=0)
             axes.axvspan(chosen, last, color=UNDER, zorder=0)
         above.set(ylim=(1e-12, 3), ylabel='chance of a\nfalse deputy')
-        below.set(
-            ylabel='poles that\nsatisfy the loss', xlabel=f'rank k of the deputy, of {m} negatives'
-        )
+        below.set_ylabel('poles that\nsatisfy the loss')
+        below.set_xlabel(f'rank k of the deputy, of {m} negatives')
         below.yaxis.set_major_formatter(ScalarFormatter())
         note = {'fontsize': 8, 'va': 'bottom'}
         above.annotate('over-clusters', (1.06, 2e-12), color=COLORS[1], **note)

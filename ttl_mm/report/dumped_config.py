@@ -13,7 +13,7 @@ def read_literals(config: Path) -> dict:
     """
     try:
         tree = ast.parse(config.read_text('utf-8'))
-    except (OSError, SyntaxError):
+    except (OSError, SyntaxError, ValueError):  # the last of bytes that are not text
         return {}
     return {
         target.id: _literal(statement.value)
@@ -51,5 +51,5 @@ def _literal(node: ast.expr):
         return [_literal(element) for element in node.elts]
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError):
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from ttl_mm.report.axes import EPOCHS, Axis
+from ttl_mm.report.axes import EPOCHS, ITERATIONS, Axis
 from ttl_mm.report.run import Run
 
 # Okabe and Ito: distinguishable for color-blind readers and in print
@@ -17,22 +17,18 @@ COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#00
 DASHES = ['-', '--', ':', '-.']
 INK, FAINT = '#22303c', '#8a97a3'
 MAX_POINTS = 500
-#: a longer legend would hide the curves
-MAX_INSIDE = 8
+MAX_INSIDE = 8  # a longer legend would hide the curves
 
 STYLE: dict[Any, Any] = {
     'figure.facecolor': 'white',
     'font.size': 9.5,
-    'text.color': INK,
     'axes.edgecolor': '#b8c2cb',
-    'axes.labelcolor': INK,
+    **dict.fromkeys(('text.color', 'axes.labelcolor', 'xtick.color', 'ytick.color'), INK),
     'axes.spines.top': False,
     'axes.spines.right': False,
     'axes.grid': True,
     'axes.axisbelow': True,
     'grid.color': '#e6ebef',
-    'xtick.color': INK,
-    'ytick.color': INK,
     'lines.linewidth': 1.8,
     'legend.frameon': False,
     'legend.fontsize': 8.5,
@@ -49,21 +45,23 @@ def canvas(width: float = 4.8, height: float = 3.2, rows: int = 1) -> Iterator[t
 
 def look_of(index: int) -> dict:
     """Color and dash of run number ``index``; 28 runs look different."""
-    return {
-        'color': COLORS[index % len(COLORS)],
-        'linestyle': DASHES[index // len(COLORS) % len(DASHES)],
-    }
+    dash = DASHES[index // len(COLORS) % len(DASHES)]
+    return {'color': COLORS[index % len(COLORS)], 'linestyle': dash}
 
 
 def curves(
     runs: Sequence[Run],
     key: str,
     label: str,
-    axis: Axis = EPOCHS,
+    axis: Axis | None = None,
     markers: bool = False,
     from_zero: bool = False,
 ) -> Figure | None:
-    """One logged quantity of all runs; None where no run has it on that axis."""
+    """One logged quantity of all runs; None where no run has it on that axis.
+
+    The axis is epochs by default, or iterations if the epochs of a run are not known.
+    """
+    axis = axis or (EPOCHS if all(run.iterations_per_epoch for run in runs) else ITERATIONS)
     lines = [(i, run.name, *_line(run, key, axis)) for i, run in enumerate(runs)]
     lines = [line for line in lines if len(line[2])]
     if not lines:
@@ -74,8 +72,7 @@ def curves(
         for index, name, x, y in lines:
             marker = 'o' if markers or len(y) == 1 else None
             axes.plot(x, y, label=name, marker=marker, markersize=3.5, **look_of(index))
-        axes.set_xlabel(axis.label)
-        axes.set_ylabel(label)
+        axes.set(xlabel=axis.label, ylabel=label)
         axes.margins(x=0.02)
         if from_zero:
             axes.set_ylim(bottom=0, top=1.08 * max(y.max() for *_, y in lines) or 1)

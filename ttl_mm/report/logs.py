@@ -19,8 +19,7 @@ WORK_DIR = 'a work dir of a run has TIMESTAMP/vis_data/scalars.json'
 def load_inputs(paths: Sequence[str | Path]) -> tuple[list[Run], dict[str, list[Result]]]:
     """Runs, and for the name of every folder with results what was measured there.
 
-    Args:
-        paths: Work dirs, folders with results at any depth, and files with results.
+    A path is a work dir, a folder with results at any depth, or a file with results.
     """
     unique = list(dict.fromkeys(Path(path).resolve() for path in paths))
     work_dirs = [path for path in unique if logs_of(path)]

@@ -27,12 +27,9 @@ SETS = ('train', 'test')
 
 
 def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) -> Section:
-    """Evaluate the newest checkpoint of a run on the data of its ProbeHook.
+    """Evaluate the newest checkpoint of a run on the data of its ProbeHook; executes its config.
 
-    Args:
-        work_dir: A run whose config has a ProbeHook; the config is code and is executed.
-        queries: Test images to show: half spread over the test set, half the hardest.
-        shown: Neighbors of each.
+    Shows some test images as ``queries``, each with so many neighbors.
     """
     probe, model = _probe_and_model(Path(work_dir))
     untrained = probe.measure(model)

@@ -54,10 +54,7 @@ def write_page(
     out_dir: str | Path,
     command: str = 'ttl report',
 ) -> Path:
-    """Write ``index.html`` and one PNG per figure into ``out_dir``; returns the page's path.
-
-    The foot of the page names the ``command`` that wrote it.
-    """
+    """Write ``index.html``, its foot naming the command, and a PNG per figure; returns its path."""
     out_dir = Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
     for picture in (picture for section in sections for picture in section.pictures):

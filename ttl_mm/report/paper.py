@@ -82,13 +82,11 @@ def linear_figure() -> Figure:
         axes.axhline(supervised, color=FAINT, linewidth=1)
         text = f'supervised, 100 epochs: {supervised:g}'
         axes.annotate(text, (105, supervised), va='bottom', fontsize=8)
-        axes.set_xscale('log')
+        axes.set(xscale='log', xlabel='pre-training epochs', ylim=(44, 79))
+        axes.set_ylabel('top-1 (%), as published')
         axes.set_xticks([100, 200, 400, 800], minor=False)
         axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.minorticks_off()
-        axes.set_ylim(44, 79)
-        axes.set_xlabel('pre-training epochs')
-        axes.set_ylabel('top-1 (%), as published')
         axes.legend(ncols=2, loc='lower right', fontsize=8)
     return figure
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from ttl_mm.report.axes import EPOCHS, ITERATIONS
 from ttl_mm.report.figures import curves
 from ttl_mm.report.page import Picture, Section, Table
 from ttl_mm.report.results import Result, protocol_of, run_protocols
@@ -48,5 +47,4 @@ def _table(results: Mapping[str, Sequence[Result]], protocol: str) -> Table:
 
 def _curves(runs: Sequence[Run], key: str, protocol: str) -> Figure | None:
     runs = [run for run in runs if key == 'loss' or protocol_of(run.config, key) == protocol]
-    axis = EPOCHS if all(run.iterations_per_epoch for run in runs) else ITERATIONS
-    return curves(runs, key, key, axis, markers=key != 'loss')
+    return curves(runs, key, key, markers=key != 'loss')

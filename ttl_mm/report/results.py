@@ -76,8 +76,7 @@ def _figure(figure: dict, folder: Path) -> Result:
         data = f'{figure["queries"]:,} queries, {figure["gallery"]:,} images in the gallery, '
         data += figure['data_fingerprint'][:8]
     else:
-        train, test = figure['train'], figure['test']
-        data = _splits(train, train['fingerprint'], test, test['fingerprint'])
+        data = _splits(figure['train'], figure['test'], 'fingerprint')
     settings = [f'{k} {v}' for k, v in figure.items() if k not in NO_SETTINGS and v is not None]
     spread = f' ± {figure["spread"]:.2f}' if 'spread' in figure else ''
     weights = f'{figure.get("checkpoint", "weights")} ({figure["weights_sha256"][:8]})'
@@ -85,17 +84,16 @@ def _figure(figure: dict, folder: Path) -> Result:
     return Result(figure['protocol'], folder, weights, data, ', '.join(settings), values)
 
 
-def _splits(train: dict, train_hash: str, test: dict, test_hash: str) -> str:
+def _splits(train: dict, test: dict, fingerprint: str) -> str:
     counts = f'{train["images"]:,} images to train on, {test["images"]:,} to test on'
-    return f'{counts}, {train_hash[:8]}/{test_hash[:8]}'
+    return f'{counts}, {train[fingerprint][:8]}/{test[fingerprint][:8]}'
 
 
 def _epochs(result: dict, folder: Path) -> list[Result]:
     """Last and best epoch of a run with ResultHook."""
     config = read_literals(max(folder.glob('*/vis_data/config.py'), default=folder / 'none'))
     weights = f'{_start(config)} ({result["backbone_sha256"][:8]})'
-    train, test = result['train'], result['val']
-    data = _splits(train, train['data'], test, test['data'])
+    data = _splits(result['train'], result['val'], 'data')
     notes = {'last': f' of {result["epochs"]}', 'best': ', chosen by the test images'}
     rows = []
     for name, note in notes.items():
@@ -112,10 +110,9 @@ def logged_results(metrics: dict, folder: Path, config: dict, loader: str) -> li
     """
     data = lookup(config, f'{loader}_dataloader', 'dataset') or {}
     images = '/'.join(str(data[k]).rstrip('/') for k in ('data_root', 'ann_file') if data.get(k))
-    weights = _start(config)
+    weights, settings = _start(config), 'last validation of the run'
     if loader == 'test':
-        weights = f'{config.get("load_from")}, which started from {weights}'
-    settings = {'val': 'last validation of the run', 'test': 'test'}[loader]
+        weights, settings = f'{config.get("load_from")}, which started from {weights}', 'test'
     rows = []
     for key, value in metrics.items():
         if is_finite(value) and (protocol := protocol_of(config, key)):

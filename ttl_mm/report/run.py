@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -15,27 +15,16 @@ RUNNING_WITHIN_SECONDS = 600
 
 @dataclass
 class Run:
-    """The merged log of one run; every record has an ``iter``, the number of finished iterations.
+    """The merged log of one run; every record has an ``iter``: how many iterations are finished."""
 
-    Args:
-        name: Unique among the runs of a report.
-        records: One dict per logged line, iterations ascending.
-        starts: How often the run was started: 1 plus the number of resumes.
-        modified: When the log was written last, in seconds since 1970.
-        devices: Number of processes that trained.
-        on_gpu: Whether they had a GPU each.
-        folder: Work dir, where known.
-        config: What of its config can be read without executing it.
-    """
-
-    name: str
-    records: list[dict]
-    starts: int = 1
-    modified: float = 0.0
-    devices: int = 1
-    on_gpu: bool = False
-    folder: Path = Path()
-    config: dict = field(default_factory=dict)
+    name: str  # unique among the runs of a report
+    records: list[dict]  # one per logged line, iterations ascending
+    starts: int  # 1 plus the number of resumes
+    modified: float  # when the log was written last, in seconds since 1970
+    devices: int  # number of processes that trained
+    on_gpu: bool  # whether they had a GPU each
+    folder: Path  # work dir
+    config: dict  # what of its config can be read without executing it
 
     @cached_property
     def training(self) -> list[dict]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from ttl_mm.report.axes import EPOCHS, ITERATIONS, cost_axes, duration
+from ttl_mm.report.axes import cost_axes, duration
 from ttl_mm.report.figures import canvas, curves, look_of
 from ttl_mm.report.page import Picture, Section, Table
 from ttl_mm.report.run import Run
@@ -16,6 +16,7 @@ ACCURACIES = {
     'probe/linear_top1': 'linear probe top-1',
     'accuracy/top1': 'validation top-1',
 }
+NOT_MEASURED = 'No accuracy was logged: probes need labels. The other sections do not.'
 # logged name, label of the axis, caption
 TRAINING = (
     ('loss', 'loss', 'Training loss.'),
@@ -39,9 +40,10 @@ GAUGES = (
 
 def pretraining_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
     """What runs cost, how accurate they became, how training went, clustering and collapse."""
+    accuracies = [accuracy_section(runs, key, target) for key in _measured(runs)]
     return [
         summary_section(runs),
-        *accuracy_sections(runs, target),
+        *(accuracies or [Section('Learning efficiency', NOT_MEASURED)]),
         Section('Training', pictures=_pictures(runs, TRAINING)),
         Section('Clustering and collapse', pictures=_pictures(runs, GAUGES, from_zero=True)),
     ]
@@ -52,15 +54,10 @@ def summary_section(runs: Sequence[Run]) -> Section:
     keys = _measured(runs)
     header = ['run', 'state', 'epochs', 'images', 'time', 'cost']
     header += [f'{ACCURACIES[key]}: untrained → last (best, at epoch)' for key in keys]
-    rows = [
-        [
-            run.name,
-            run.status,
-            *_spent(run, float(run.last_iteration), of=run.max_epochs),
-            *(_progress(run, key) for key in keys),
-        ]
-        for run in runs
-    ]
+    rows = []
+    for run in runs:
+        spent = _spent(run, float(run.last_iteration), of=run.max_epochs)
+        rows.append([run.name, run.status, *spent, *(_progress(run, key) for key in keys)])
     warnings = [
         f'{run.name}: the loss was not finite at {len(bad)} logged iterations, first at {bad[0]}.'
         for run in runs
@@ -69,18 +66,13 @@ def summary_section(runs: Sequence[Run]) -> Section:
     return Section('Runs', tables=[Table(header, rows)], warnings=warnings)
 
 
-def accuracy_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
-    """For each kind of accuracy: curves against what it cost, and what a target took."""
-    text = 'No accuracy was logged: probes need labels. The other sections do not.'
-    found = [_accuracy_section(runs, key, target) for key in _measured(runs)]
-    return found or [Section('Learning efficiency', text)]
-
-
 def _measured(runs: Sequence[Run]) -> list[str]:
+    """Which kinds of accuracy any run has."""
     return [key for key in ACCURACIES if any(len(run.series(key)[1]) for run in runs)]
 
 
-def _accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Section:
+def accuracy_section(runs: Sequence[Run], key: str, target: float | None) -> Section:
+    """Curves of one kind of accuracy against what it cost, and what a target took."""
     name, stem = ACCURACIES[key], key.replace('/', '_')
     label = f'{name} (%)'
     pictures = [
@@ -144,11 +136,10 @@ def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
 def _pictures(
     runs: Sequence[Run], wanted: Sequence[tuple[str, str, str]], from_zero: bool = False
 ) -> list[Picture]:
-    axis = EPOCHS if all(run.iterations_per_epoch for run in runs) else ITERATIONS
     return [
         Picture(key.replace('/', '_'), figure, caption)
         for key, label, caption in wanted
-        if (figure := curves(runs, key, label, axis, from_zero=from_zero))
+        if (figure := curves(runs, key, label, from_zero=from_zero))
     ]
 
 
