@@ -16,7 +16,7 @@ def is_ours(config: str) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """One run: its folder, what it trains and what is changed of the config."""
+    """One run: its folder, the config that it trains, and the changes to that config."""
 
     name: str
     method: str
@@ -27,7 +27,7 @@ class Job:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def changes(self) -> dict[str, Any]:
-        """The whole of ``--cfg-options``."""
+        """All ``--cfg-options`` of the run."""
         found = {
             'train_cfg.max_epochs': self.epochs,
             'param_scheduler.1.T_max': self.epochs,
@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """The same search and the same seeds for every method, then more for the best.
+    """The same search and the same seeds for every method, then more seeds for the best.
 
     Args:
         methods: config by name.
@@ -50,11 +50,10 @@ class Plan:
         search_epochs: length of those runs; each has a whole schedule.
         epochs: length of the runs that compare the methods.
         seeds: of these runs, for every method.
-        ablations: by name a method and the changes of its model. Each is the run of the search that
-            was best for the method, with these changes.
-        finals: more seeds, by the name of a method or of an ablation that is worth the whole
-            length.
-        options: changes of every run.
+        ablations: by name, a method and the changes to its model. Each repeats the best run of the
+            method's search with these changes.
+        finals: more seeds, by the name of a method or of an ablation that runs the whole length.
+        options: changes to every run.
     """
 
     methods: Mapping[str, str]
@@ -74,13 +73,13 @@ class Plan:
                 yield Job(name, method, config, self.search_epochs, lr, seed, self._short())
 
     def contenders(self) -> dict[str, list[int]]:
-        """All that run the whole length, with their seeds."""
+        """The methods and ablations that run the whole length, with their seeds."""
         names = [*self.methods, *(name for name in self.finals if name not in self.methods)]
         common = {name: self.seeds if name in self.methods else () for name in names}
         return {name: [*common[name], *self.finals.get(name, ())] for name in names}
 
     def method_of(self, name: str) -> str:
-        """The method that a contender is, or changes."""
+        """The method itself, or the method that an ablation changes."""
         return name if name in self.methods else self.ablations[name][0]
 
     def methods_with(self, rates: Mapping[str, float]) -> Iterator[Job]:
@@ -101,7 +100,7 @@ class Plan:
         return Job(folder, method, self.methods[method], epochs, rates[method], seed, options)
 
     def _short(self) -> dict[str, Any]:
-        return {**self.options, 'default_hooks.probe.linear': False}  # kNN decides
+        return {**self.options, 'default_hooks.probe.linear': False}  # the search is decided by kNN
 
 
 PLAN = Plan(

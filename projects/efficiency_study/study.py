@@ -3,9 +3,9 @@
     python projects/efficiency_study/study.py run [--work-dir DIR] [--jobs N]
     python projects/efficiency_study/study.py publish [--work-dir DIR]
 
-``run`` does the runs that are neither finished nor published, in order, and may be stopped and
-started again at any time: first the search for each method's learning rate, then the ablations,
-and all methods seed by seed. ``publish`` copies what the finished runs measured to ``results/`` and
+``run`` does the runs that are neither finished nor published, and may be stopped and started again
+at any time: first the search for each method's learning rate, then the ablations, then all methods
+seed by seed. ``publish`` copies what the finished runs measured to ``results/`` and
 writes tables and figure from there.
 """
 
@@ -49,13 +49,13 @@ def best_rates(plan: Plan, *folders: Path) -> dict[str, float]:
     scores: dict[str, dict[float, float]] = {}
     for job in plan.search():
         if (run := finished(job, *folders)) is None:
-            raise UserError(f'{job.name} is not finished: do the runs of the search first.')
+            raise UserError(f'{job.name} is not finished: complete the search with `study.py run`.')
         scores.setdefault(job.method, {})[job.lr] = final(run, METRIC)
     return {method: max(found, key=found.__getitem__) for method, found in scores.items()}
 
 
 def train(job: Job, work_dir: Path, threads: int | None) -> None:
-    """Start a run, or go on with one that was stopped; its output goes to a file beside the log."""
+    """Start a run, or continue one that was stopped; its output goes to a file beside the log."""
     folder = work_dir / job.name
     folder.mkdir(parents=True, exist_ok=True)
     script = [sys.executable, str(ROOT / 'tools/train.py'), str(ROOT / job.config)]
@@ -86,7 +86,7 @@ def do(jobs: Iterable[Job], work_dir: Path, results: Path, parallel: int) -> Non
 
 
 def run(plan: Plan, work_dir: Path, results: Path = RESULTS, parallel: int = 1) -> None:
-    """The whole study; what is finished is not done again."""
+    """Do the whole study, except for runs that are finished."""
     do(plan.search(), work_dir, results, parallel)
     best = best_rates(plan, work_dir, results)
     print(f'learning rates: {best}', flush=True)
@@ -95,7 +95,7 @@ def run(plan: Plan, work_dir: Path, results: Path = RESULTS, parallel: int = 1) 
 
 
 def publish(plan: Plan, work_dir: Path, results: Path = RESULTS) -> Iterator[str]:
-    """Copy what the finished runs measured; the names of those that are not finished."""
+    """Copy what the finished runs measured, and yield the names of those that are not finished."""
     jobs = list(plan.search())
     if all(finished(job, work_dir, results) for job in jobs):
         best = best_rates(plan, work_dir, results)
@@ -112,7 +112,7 @@ def publish(plan: Plan, work_dir: Path, results: Path = RESULTS) -> Iterator[str
 
 
 def _is_kept(run: Run, record: dict) -> bool:
-    """What was measured; of the training lines the last of each epoch, which tell its length."""
+    """Keep measurements, and the last training line of each epoch, which gives its length."""
     if is_training_line(record):
         return record['iter'] % run.iterations_per_epoch == 0
     return any(key.startswith(MEASURED) for key in record)

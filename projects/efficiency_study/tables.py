@@ -39,13 +39,13 @@ def published(folder: Path) -> dict[str, Run]:
 
 
 def with_spread(values: list[float]) -> str:
-    """Mean, and the standard deviation of several."""
+    """The mean, with the standard deviation if there are several values."""
     spread = f' ± {stdev(values):.1f}' if len(values) > 1 else ''
     return f'{mean(values):.1f}{spread}'
 
 
 def search_table(plan: Plan, results: Path) -> str:
-    """Accuracies at the end of the search; the best of a row, which is taken, is bold."""
+    """Accuracies at the end of the search; the best of each row, which is used, is bold."""
     runs = published(results / 'search')
     rows = [['method', *(f'lr {rate}' for rate in plan.rates)]]
     for method in plan.methods:
@@ -118,11 +118,11 @@ def planner_lines() -> str:
     """What the planner's bound says about the ranks of the study, under perfect features."""
     safe = smallest_safe_k(NEGATIVES, 1 / CLASSES, RISK)
     risks = {k: overclustering_risk(NEGATIVES, k, 1 / CLASSES) for k in (5, 10)}
-    told = ', '.join(f'{risk:.3f} at rank {k}' for k, risk in risks.items())
+    chances = ', '.join(f'{risk:.3f} at rank {k}' for k, risk in risks.items())
     return (
         f'With {CLASSES} equal classes and {NEGATIVES} negatives the smallest rank at which a '
         f'deputy is a false negative with a chance of at most {RISK} is {safe}; the chance is '
-        f'{told}.'
+        f'{chances}.'
     )
 
 
