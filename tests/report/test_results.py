@@ -27,7 +27,8 @@ def write_features(path, names, labels, **about):
     """Features of ten dimensions, the class in one of them."""
     features = np.random.default_rng(0).normal(size=(len(names), 10)).astype(np.float32)
     features[np.arange(len(names)), labels] += 9
-    about = {'weights': 'ab' * 32, 'checkpoint': 'net.pth', 'versions': {}, 'crop': '32', **about}
+    origin = {'weights': 'ab' * 32, 'checkpoint': 'net.pth', 'checkpoint_sha256': 'cd' * 32}
+    about = {**origin, 'versions': {}, 'crop': '32', **about}
     writer = FeatureWriter(path, {4: 10}, names, ['ant', 'bee'], about, len(names))
     writer.write(0, {4: features}, np.asarray(labels))
     writer.finish()
