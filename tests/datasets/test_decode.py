@@ -9,13 +9,8 @@ from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset
 
 from tests.helpers.images import bad_files, encode, natural, png
-from ttl_mm.datasets.decode import (
-    BadImageError,
-    LoadImage,
-    decode_image,
-    exif_orientation,
-    open_image,
-)
+from ttl_mm.datasets import BadImageError, LoadImage, decode_image
+from ttl_mm.datasets.decode import exif_orientation, open_image
 from ttl_mm.errors import UserError
 
 IMAGE = natural()

@@ -1,4 +1,4 @@
-"""Labelled folders of small images, made up on the spot."""
+"""Labeled folders of small images, made up on the spot."""
 
 import cv2
 import numpy as np

@@ -167,7 +167,6 @@ def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
         code = exit_code(lambda: train(str(config), work_dir=str(work_dir), **options))
     finally:
         sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code)
 
 
@@ -175,9 +174,7 @@ def wait(pids: list[int], seconds: float = 60) -> list[int]:
     """The exit codes, a signal as a negative number; after ``seconds`` the processes are killed."""
     deadline, codes = time.monotonic() + seconds, {}
     while len(codes) < len(pids):
-        for pid in pids:
-            if pid in codes:
-                continue
+        for pid in set(pids) - codes.keys():
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 codes[pid] = os.waitstatus_to_exitcode(status)
