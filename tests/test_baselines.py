@@ -45,6 +45,7 @@ def recipe(method: str, size: str) -> Path:
 def small(config: Path, images: str) -> dict:
     """Options for two iterations an epoch over ``images``, two epochs, kNN at the end."""
     settings = read_config(config)
+    data = dict(type='ttl_mm.ImageFolder', data_root=images, with_label=True, pipeline=PLAIN)
     options = {
         'train_dataloader.batch_size': BATCH,
         'train_dataloader.num_workers': 0,
@@ -52,14 +53,7 @@ def small(config: Path, images: str) -> dict:
         'train_cfg.max_epochs': 2,
         'visualizer.vis_backends': [],
         '+default_hooks.curve': dict(type='CurveHook'),
-        '+default_hooks.probe': dict(
-            type='ttl_mm.ProbeHook',
-            train=dict(
-                type='ttl_mm.ImageFolder', data_root=images, with_label=True, pipeline=PLAIN
-            ),
-            test=dict(type='ttl_mm.ImageFolder', data_root=images, with_label=True, pipeline=PLAIN),
-            interval=2,
-        ),
+        '+default_hooks.probe': dict(type='ttl_mm.ProbeHook', train=data, test=data, interval=2),
     }
     if 'queue_len' in settings.model:
         options['model.queue_len'] = 2 * BATCH
@@ -152,7 +146,5 @@ def test_byol_has_the_loss_of_mmpretrain_on_the_same_weights_and_views():
 
     online = [theirs.head.predictor(theirs.neck(theirs.backbone(view)))[0] for view in views]
     target = [theirs.neck(theirs.backbone(view))[0] for view in views]
-    cosines = [
-        F.cosine_similarity(p, z).mean() for p, z in zip(online, reversed(target), strict=True)
-    ]
+    cosines = [F.cosine_similarity(p, z).mean() for p, z in zip(online, reversed(target))]
     assert losses[0].item() == pytest.approx(-2 * sum(cosines).item(), abs=1e-5)

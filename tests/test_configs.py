@@ -13,11 +13,13 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
+from mmengine.runner import get_priority
 
 from tests.helpers.images import write_images
 from tests.helpers.paths import ROOT
 from ttl_mm.config import read_config
 from ttl_mm.datasets import RandomViews
+from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.registry import HOOKS, MODELS, RUNNERS
 
 RECIPES = {
@@ -94,36 +96,42 @@ def test_no_two_recipes_are_the_same():
     assert len(set(texts)) == len(texts)
 
 
-@pytest.mark.parametrize(
-    ('name', 'settings'),
-    [
-        ('ttl_r50_8xb104_200e', dict(deputy='median', margin=-100.0)),
-        ('ttl_ranks2-10_r50_in1k_8xb104_200e', dict(deputy=(2, 10), margin=-100.0)),
-        ('ttl_k1_r50_in1k_8xb104_20of200e', dict(deputy=1, margin=-100.0)),
-        ('ttl_k5_r50_in1k_8xb104_20of200e', dict(deputy=5, margin=-100.0)),
-        ('ttl_k52_r50_in1k_8xb104_20of200e', dict(deputy=52, margin=-100.0)),
-        ('ttl_margin-0.3_r50_in1k_8xb104_20of200e', dict(deputy='median', margin=-0.3)),
-        ('ttl_margin-1.2_r50_in1k_8xb104_20of200e', dict(deputy='median', margin=-1.2)),
-    ],
-)
-def test_deputy_and_margin(name, settings):
-    head = MODELS.build(read(name).model.head)
-    assert {key: getattr(head, key) for key in settings} == settings
-    assert (head.gamma, head.loss_weight, head.gather_negatives) == (2.0, 2.0, False)
+def test_deputy_and_margin():
+    stated = {
+        'ttl_r50_8xb104_200e': ('median', -100.0),
+        'ttl_ranks2-10_r50_in1k_8xb104_200e': ((2, 10), -100.0),
+        'ttl_k1_r50_in1k_8xb104_20of200e': (1, -100.0),
+        'ttl_k5_r50_in1k_8xb104_20of200e': (5, -100.0),
+        'ttl_k52_r50_in1k_8xb104_20of200e': (52, -100.0),
+        'ttl_margin-0.3_r50_in1k_8xb104_20of200e': ('median', -0.3),
+        'ttl_margin-1.2_r50_in1k_8xb104_20of200e': ('median', -1.2),
+    }
+    heads = {name: MODELS.build(read(name).model.head) for name in stated}
+    assert {name: (head.deputy, head.margin) for name, head in heads.items()} == stated
+    for head in heads.values():
+        assert (head.gamma, head.loss_weight, head.gather_negatives) == (2.0, 2.0, False)
+
+
+@pytest.mark.parametrize('config', ['ttl_r50_8xb104_200e', 'digits/ttl_*', 'linear/*r18_digits*'])
+def test_hooks_run_in_the_order_of_the_architecture_page(config):
+    section = (ROOT / 'docs/architecture.md').read_text().split('## The order of hooks')[1]
+    page, priority = {}, ''
+    for first, hooks in re.findall(r'^\| (\w*) ?\| (`.*?) \|', section.split('\n## ')[0], re.M):
+        priority = first or priority
+        page |= dict.fromkeys(re.findall(r'`(\w+)`', hooks), priority)
+    (path,) = (ROOT / 'configs').glob(f'{config}.py')
+    used = Substitutes().hooks(read_config(path).default_hooks)
+    found = {name: get_priority(HOOKS.build(hook).priority) for name, hook in used.items()}
+    assert sorted(found, key=found.get) == [name for name in page if name in found]
+    for name, number in found.items():
+        assert number == get_priority(int(page[name]) if page[name].isdigit() else page[name])
 
 
 def test_parameters_of_the_main_recipe(main_model):
-    counts = {
-        name: sum(p.numel() for p in getattr(main_model, name).parameters())
-        for name in ('backbone', 'neck', 'head', 'target_backbone', 'target_neck')
-    }
-    assert counts == {
-        'backbone': 23_508_032,
-        'neck': 9_449_728,
-        'head': 2_109_696,
-        'target_backbone': 23_508_032,
-        'target_neck': 9_449_728,
-    }
+    sizes = {'backbone': 23_508_032, 'neck': 9_449_728, 'head': 2_109_696}
+    sizes |= {f'target_{part}': sizes[part] for part in ('backbone', 'neck')}
+    for name, size in sizes.items():
+        assert sum(p.numel() for p in getattr(main_model, name).parameters()) == size, name
 
 
 def test_lars_groups_of_the_main_recipe(main_model):
@@ -169,10 +177,8 @@ def test_learning_rates_of_the_main_recipe():
     for settings in config.param_scheduler:
         settings = dict(settings, optimizer=optimizer)
         if settings.pop('convert_to_iter_based', False):
-            kind = PARAM_SCHEDULERS.get(settings.pop('type'))
-            schedulers.append(
-                kind.build_iter_from_epoch(**settings, begin=0, epoch_length=ITERATIONS)
-            )
+            kind = PARAM_SCHEDULERS.get(settings.pop('type')).build_iter_from_epoch
+            schedulers.append(kind(**settings, begin=0, epoch_length=ITERATIONS))
         else:
             schedulers.append(PARAM_SCHEDULERS.build(settings))
     found = {}

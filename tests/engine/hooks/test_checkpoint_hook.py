@@ -2,13 +2,16 @@
 
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
 from mmengine.evaluator import BaseMetric
-from mmengine.registry import METRICS
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS, METRICS
 
 from tests.helpers.toy_run import assert_same_run, curve, run, write_config
+from ttl_mm.checkpoint import sealed
 from ttl_mm.checkpoint.sealed import read_seal, read_sealed, sealed_files
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.state.exit_codes import USER_ERROR
@@ -18,13 +21,11 @@ HOOK = "dict(type='ttl_mm.CheckpointHook', interval=1, {more})"
 VALIDATE = """
 val_cfg = dict()
 val_dataloader = dict(
-    batch_size=4,
-    num_workers=0,
+    batch_size=4, num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
     collate_fn=dict(type='default_collate'),
     dataset=dict(
-        type='ttl_mm.ImageFolder',
-        data_root={images!r},
+        type='ttl_mm.ImageFolder', data_root={images!r},
         pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')],
     ),
 )
@@ -49,6 +50,14 @@ class NoisyMetric(BaseMetric):
         return {'score': float(np.mean(results))}
 
 
+@HOOKS.register_module(force=True)
+class EpochMetricHook(Hook):
+    """Logs a score at the end of every epoch, the best one after the third."""
+
+    def after_train_epoch(self, runner) -> None:
+        runner.message_hub.update_scalar('train/score', [1, 2, 4, 3][runner.epoch])
+
+
 def names(work):
     return sorted(path.name for path in work.glob('*.pth'))
 
@@ -61,6 +70,16 @@ def test_keeps_the_last_and_the_best(tmp_path, images):
     assert names(work) == ['best_loss.pth', 'epoch_3.pth', 'epoch_4.pth']
     losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}
     assert read_seal(work / 'best_loss.pth').iteration == min(losses, key=losses.get)
+
+
+def test_the_best_epoch_by_a_metric_that_is_logged_after_it_resumes_there(tmp_path, images):
+    checkpoint = HOOK.format(more="save_best='score'")
+    more = "\ncustom_hooks = [dict(type='EpochMetricHook')]\n"
+    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint, more=more)
+    assert run(config, tmp_path / 'work') == [0]
+    best, third = (read_sealed(tmp_path / 'work' / f'{n}.pth') for n in ('best_score', 'epoch_3'))
+    assert (best['meta']['epoch'], best['meta']['iter']) == (3, 15)
+    assert {**best['meta'], 'time': 0} == {**third['meta'], 'time': 0}
 
 
 def test_last_is_saved_whatever_the_interval(tmp_path, images):
@@ -91,10 +110,8 @@ def test_a_validation_that_was_killed_is_made_up_for(tmp_path, images):
     )  # fmt: skip
     assert run(config, tmp_path / 'whole') == [0]
 
-    def kill_in_the_second() -> None:
-        NoisyMetric.kill_at = 2
-
-    assert run(config, tmp_path / 'work', prepare=kill_in_the_second) == [-signal.SIGKILL]
+    in_the_second = partial(setattr, NoisyMetric, 'kill_at', 2)
+    assert run(config, tmp_path / 'work', prepare=in_the_second) == [-signal.SIGKILL]
     assert read_seal(sealed_files(tmp_path / 'work')[0][0]).iteration == 10
     assert run(config, tmp_path / 'work') == [0]
     assert_same_run(tmp_path / 'work', tmp_path / 'whole')
@@ -109,9 +126,7 @@ def test_the_disk_fills_up_during_a_run(tmp_path, images):
     config = write_config(tmp_path / 'config.py', images)
 
     def fill_up() -> None:
-        from ttl_mm.checkpoint import sealed as checkpoint_file
-
-        write, calls = checkpoint_file._HashingFile.write, []
+        write, calls = sealed._HashingFile.write, []
 
         def writing(self, data):
             calls.append(len(data))
@@ -119,7 +134,7 @@ def test_the_disk_fills_up_during_a_run(tmp_path, images):
                 raise OSError(28, 'No space left on device')
             return write(self, data)
 
-        checkpoint_file._HashingFile.write = writing
+        sealed._HashingFile.write = writing
 
     assert run(config, tmp_path / 'work', prepare=fill_up) == [USER_ERROR]
     assert len(names(tmp_path / 'work')) == 1
@@ -129,10 +144,10 @@ def test_the_disk_fills_up_during_a_run(tmp_path, images):
     assert run(config, tmp_path / 'work') == [0]
 
 
-@pytest.mark.parametrize('settings', [{'max_keep_ckpts': 0}, {'rule': 'larger'}])
-def test_impossible_settings(settings):
-    with pytest.raises(UserError):
-        CheckpointHook(**settings)
+def test_impossible_settings_are_refused():
+    for name, value in {'max_keep_ckpts': 0, 'rule': 'larger'}.items():
+        with pytest.raises(UserError, match=f'{name}={value!r}'):
+            CheckpointHook(**{name: value})
 
 
 def test_a_stock_hook_keeps_all_as_mmengine_does(tmp_path, images):

@@ -12,7 +12,7 @@ from torch import distributed, multiprocessing
 
 from tests.helpers.paths import ROOT
 from ttl_mm.datasets import Digits
-from ttl_mm.engine import Runner
+from ttl_mm.engine import ProbeHook, Runner
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation import linear_classify
 
@@ -57,6 +57,10 @@ def logged(work_dir):
     return [line for line in lines if 'probe/knn_top1' in line]
 
 
+def probe_of(runner):
+    return next(hook.probe for hook in runner.hooks if isinstance(hook, ProbeHook))
+
+
 @pytest.fixture(scope='module')
 def probed(tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('probed')
@@ -64,22 +68,15 @@ def probed(tmp_path_factory):
 
 
 def test_training_is_bit_equal_with_and_without(probed, tmp_path):
-    runner, _ = probed
-    plain = train(tmp_path, None)
-    expected = plain.model.state_dict()
-    found = runner.model.state_dict()
+    expected = train(tmp_path, None).model.state_dict()
+    found = probed[0].model.state_dict()
     assert expected.keys() == found.keys()
-    differing = [name for name in expected if not torch.equal(expected[name], found[name])]
-    assert differing == []
+    assert [name for name in expected if not torch.equal(expected[name], found[name])] == []
 
 
 def test_measured_at_the_start_every_interval_and_at_the_end(probed):
-    lines = logged(probed[1])
-    assert [(line['epoch'], line['iter'], line['step']) for line in lines] == [
-        (0, 0, 0),
-        (2, 6, 6),
-        (3, 9, 9),
-    ]
+    places = [(line['epoch'], line['iter'], line['step']) for line in logged(probed[1])]
+    assert places == [(0, 0, 0), (2, 6, 6), (3, 9, 9)]
 
 
 def test_the_linear_probe_may_be_rarer_than_knn(tmp_path):
@@ -112,43 +109,39 @@ def test_equals_classifiers_on_an_own_forward_pass(probed):
     assert last['probe/knn_top1'] == pytest.approx(expected, abs=0.01)
     # 300 samples of 128 features are separable: where a fit stops on its way to infinity depends on
     # the last digits, so it gets the hook's features, which are those of the own pass
-    hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
-    train, labels = hook.probe.features(runner.model, 'train')
-    test, truth = hook.probe.features(runner.model, 'test')
+    probe = probe_of(runner)
+    train, labels = probe.features(runner.model, 'train')
+    test, truth = probe.features(runner.model, 'test')
     np.testing.assert_allclose(train, train_x, atol=1e-5, rtol=1e-4)
     np.testing.assert_allclose(test, test_x, atol=1e-5, rtol=1e-4)
     right = linear_classify(train, labels, test) == truth
     assert last['probe/linear_top1'] == pytest.approx(100 * right.double().mean().item(), abs=0.01)
 
 
-def test_max_train_spreads_over_the_dataset(probed, tmp_path):
-    runner, _ = probed
-    hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
-    hook.probe.max_train = 100
-    found, labels = hook.probe.features(runner.model, 'train')
+def test_max_train_spreads_over_the_dataset(probed, monkeypatch):
+    runner, probe = probed[0], probe_of(probed[0])
+    monkeypatch.setattr(probe, 'max_train', 100)
+    found, labels = probe.features(runner.model, 'train')
     assert found.shape == (100, 128)
-    dataset = hook.probe.datasets['train']
+    dataset = probe.datasets['train']
     assert labels.tolist() == [dataset.get_data_info(i)['gt_label'] for i in range(0, 300, 3)]
-    hook.max_train = None
 
 
-def measure_share(rank, hook, model, init, results):
+def measure_share(rank, probe, model, init, results):
     distributed.init_process_group('gloo', init_method=init, rank=rank, world_size=2)
-    results.put(hook.probe.measure(model))
+    results.put(probe.measure(model))
     distributed.destroy_process_group()
 
 
-def test_processes_share_the_work_and_agree(probed, tmp_path):
-    runner, _ = probed
-    hook = next(hook for hook in runner.hooks if type(hook).__name__ == 'ProbeHook')
-    hook.max_train = 299  # an odd number: the shares differ in length
-    alone = hook.probe.measure(runner.model)
+def test_processes_share_the_work_and_agree(probed, tmp_path, monkeypatch):
+    runner, probe = probed[0], probe_of(probed[0])
+    monkeypatch.setattr(probe, 'max_train', 299)  # an odd number: the shares differ in length
+    alone = probe.measure(runner.model)
     results = multiprocessing.get_context('fork').Queue()
     init = f'file://{tmp_path}/init'
     multiprocessing.start_processes(
-        measure_share, (hook, runner.model, init, results), nprocs=2, start_method='fork'
+        measure_share, (probe, runner.model, init, results), nprocs=2, start_method='fork'
     )
-    hook.max_train = None
     assert [results.get(), results.get()] == [alone, alone]
 
 
@@ -161,9 +154,7 @@ def test_best_checkpoint_by_probe(tmp_path):
     assert saved['meta']['iter'] == 3 * (1 + int(np.argmax(scores[1:])))
 
 
-@pytest.mark.parametrize('setting', [{'interval': 0}, {'batch_size': 0}, {'k': 3}])
-def test_impossible_settings_are_refused(setting):
-    from ttl_mm.engine import ProbeHook
-
-    with pytest.raises(UserError, match=next(iter(setting))):
-        ProbeHook(train={}, test={}, **setting)
+def test_impossible_settings_are_refused():
+    for name, value in {'interval': 0, 'batch_size': 0, 'k': 3}.items():
+        with pytest.raises(UserError, match=f'{name}={value}'):
+            ProbeHook(train={}, test={}, **{name: value})

@@ -61,9 +61,8 @@ class CheckpointHook(Hook):
         return {'best': self.best, 'save_best': self.save_best}
 
     def load_state_dict(self, state: Mapping) -> None:
-        if state['save_best'] == self.save_best or self.save_best == 'auto':
-            self.save_best = state['save_best']
-            self.best = state['best']
+        if self.save_best in (state['save_best'], 'auto'):
+            self.save_best, self.best = state['save_best'], state['best']
 
     def before_train(self, runner) -> None:
         self.folder = Path(runner.work_dir)
@@ -107,13 +106,11 @@ class CheckpointHook(Hook):
         return () if buffer is None else buffer.data[0]
 
     def _save_if_best(self, runner, value: float, epoch: int, iteration: int) -> None:
-        metric = self.save_best
-        assert metric is not None  # there is no value without a metric
+        metric = self.save_best or ''
         is_error = any(word in metric.lower() for word in _SMALLER_IS_BETTER)
         sign = -1 if (self.rule or ('less' if is_error else 'greater')) == 'less' else 1
-        best = -math.inf if self.best is None else sign * self.best
-        if not sign * value > best:  # as it is for NaN
-            return
+        if not sign * value > (-math.inf if self.best is None else sign * self.best):
+            return  # NaN is never the best
         self.best = value
         name = f'best_{metric.replace("/", "_")}.pth'
         self.save(runner, name, epoch, iteration)
@@ -130,10 +127,8 @@ class CheckpointHook(Hook):
         self.saved_at = iteration
 
     def _delete_old(self) -> None:
-        if self.max_keep_ckpts == -1:
-            return
         rolling = [p for p, _ in sealed_files(self.folder) if not p.name.startswith('best_')]
-        for path in rolling[self.max_keep_ckpts :]:
+        for path in rolling[self.max_keep_ckpts :] if self.max_keep_ckpts > 0 else ():
             path.unlink(missing_ok=True)
 
 
@@ -153,6 +148,5 @@ def _tensors_in(value, name: str) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, torch.Tensor):
         yield name, value
     elif isinstance(value, (Mapping, list, tuple)):
-        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, part in parts:
+        for key, part in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _tensors_in(part, f'{name}.{key}')

@@ -17,11 +17,9 @@ from ttl_mm.gauges.collapse import effective_rank, feature_std
 from ttl_mm.registry import HOOKS
 
 PARTS = {
-    'features': 'backbone',
-    'projections': 'neck',
-    'predictions': 'head.predictor',
+    'features': 'backbone', 'projections': 'neck', 'predictions': 'head.predictor',
     'targets': 'target_neck',
-}
+}  # fmt: skip
 
 
 @HOOKS.register_module()
@@ -53,9 +51,8 @@ class GaugeHook(Hook):
         self, num_batches: int = 16, interval: int = 1, ranks: tuple[int, int] | None = None
     ) -> None:
         if num_batches < 1 or interval < 1:
-            raise UserError(
-                f'num_batches={num_batches}, interval={interval}: both must be at least 1.'
-            )
+            found = f'num_batches={num_batches}, interval={interval}'
+            raise UserError(f'{found}: both must be at least 1.')
         self.num_batches, self.interval, self.ranks = num_batches, interval, ranks
         self._recorder = OutputRecorder()
         self._clear()
@@ -115,10 +112,8 @@ class GaugeHook(Hook):
         """Gather over the processes, log and forget."""
         kept = {k: torch.cat(all_gather(torch.cat(rows))) for k, rows in self._kept.items()}
         features, projections, labels = kept['features'], kept['projections'], kept.get('labels')
-        gauges = {
-            'gauge/std': feature_std(projections),
-            'gauge/effective_rank': effective_rank(projections),
-        }
+        gauges = {'gauge/std': feature_std(projections)}
+        gauges['gauge/effective_rank'] = effective_rank(projections)
         if labels is not None and len(labels) == len(features) and len(labels.unique()) > 1:
             gauges['gauge/class_divergence'] = class_divergence(features, labels)
         window = getattr(head, 'window', lambda num_negatives: None)
@@ -131,9 +126,8 @@ class GaugeHook(Hook):
         self._clear()
         if is_main_process():
             runner.logger.info('  '.join(f'{name}: {value:.4g}' for name, value in gauges.items()))
-        step = runner.iter + 1
-        where = {'epoch': step // len(runner.train_dataloader), 'iter': step}
-        where['threads'] = torch.get_num_threads()  # a report counts core hours with it
+        step, threads = runner.iter + 1, torch.get_num_threads()  # for core hours in a report
+        where = {'epoch': step // len(runner.train_dataloader), 'iter': step, 'threads': threads}
         runner.visualizer.add_scalars({**gauges, **where}, step=step)
 
 
