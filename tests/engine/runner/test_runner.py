@@ -89,6 +89,19 @@ def test_a_validation_that_the_end_cut_off_is_made_up_for(tmp_path):
         assert (work / 'best_images.pth').exists() == best
 
 
+def test_resume_reads_the_file_it_is_given(tmp_path, monkeypatch):
+    """The config alone would choose the newest."""
+    every = "dict(type='ttl_mm.CheckpointHook', interval=1)"
+    images, resumed = make_images(tmp_path / 'images'), []
+    config = write_config(tmp_path / 'config.py', images, checkpoint=every)
+    assert run(config, tmp_path / 'work') == [0]
+    monkeypatch.setattr(
+        'ttl_mm.engine.runner.runner.continue_run', lambda *args: resumed.append(args[1]['meta'])
+    )
+    make_runner(tmp_path, **{'+resume': True}).resume(str(tmp_path / 'work' / 'epoch_2.pth'))
+    assert (resumed[0]['epoch'], resumed[0]['iter']) == (2, 10)
+
+
 def test_type_and_by_epoch_together_are_refused(tmp_path):
     runner = make_runner(tmp_path, **{'+train_cfg.by_epoch': True})
     with pytest.raises(UserError, match="type='EpochBasedTrainLoop' and by_epoch=True"):

@@ -18,12 +18,7 @@ from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import read_sealed
 from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards.data_size import check_iterations
-from ttl_mm.engine.runner.resume import (
-    ResumePoint,
-    choose_checkpoint,
-    continue_run,
-    load_resumed_weights,
-)
+from ttl_mm.engine.runner.resume import choose_checkpoint, continue_run, load_resumed_weights
 from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.control_group import make_control_group
 from ttl_mm.engine.state.model import unwrap_model
@@ -73,10 +68,7 @@ class Runner(mmengine.runner.Runner):
 
     @master_only
     def dump_config(self) -> None:
-        """Write the config of a training run into the work_dir, from where it can be resumed.
-
-        The config of a test goes into its log folder, so that it does not replace that file.
-        """
+        """Write the config into the work_dir; that of a test goes into its log folder instead."""
         if self.cfg.get('train_cfg'):
             super().dump_config()
         else:
@@ -159,8 +151,9 @@ class Runner(mmengine.runner.Runner):
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Continue a run exactly where ``filename`` was saved."""
-        point, self._resume_point = self._resume_point, ResumePoint()
+        point = self._resume_point
         known = point.checkpoint if point.path == Path(filename) else None
+        point.checkpoint = None  # not needed twice, and large
         # built already, unless somebody calls this method before train()
         self.optim_wrapper = self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers is not None:
