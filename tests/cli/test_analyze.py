@@ -9,6 +9,7 @@ from PIL import Image
 
 from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
+from ttl_mm.errors import UserError
 from ttl_mm.evaluation.sources import from_model, open_source
 from ttl_mm.gauges import analyze_features
 from ttl_mm.registry import MODELS
@@ -72,6 +73,8 @@ def test_backbone_features_are_kept_and_read_again(folder, model, checkpoint, tm
     torch.testing.assert_close(found.features, expected, rtol=1e-4, atol=1e-5)
     again = open_source(str(tmp_path / 'model.features'), tmp_path)
     assert torch.equal(again.features, found.features)
+    with pytest.raises(UserError, match='--head needs a checkpoint'):
+        open_source(str(tmp_path / 'model.features'), tmp_path, head=True)
 
 
 def test_the_command_writes_the_numbers_of_the_analysis(folder, checkpoint, tmp_path, capsys):
@@ -103,7 +106,10 @@ def test_what_is_missing_is_asked_for(checkpoint, arguments, message, tmp_path, 
 
 
 def test_a_checkpoint_of_another_model_is_named(folder, checkpoint, tmp_path, capsys):
-    other = ROOT / 'configs' / 'ttl_r50_8xb104_200e.py'
-    arguments = ['--data', str(folder), '--config', str(other), '--head', '--out', str(tmp_path)]
-    assert main(['analyze', str(checkpoint), *arguments, *BATCH]) == 2
-    assert 'tensors of the model are in' in capsys.readouterr().err
+    job = ['analyze', str(checkpoint), '--data', str(folder), '--head', '--out', str(tmp_path)]
+    for config, message in (
+        ('ttl_r50_8xb104_200e.py', 'tensors of the model are in'),
+        ('linear/linear_r18_digits_1xb256_100e.py', 'has model ImageClassifier'),
+    ):
+        assert main([*job, '--config', str(ROOT / 'configs' / config), *BATCH]) == 2
+        assert message in capsys.readouterr().err

@@ -24,23 +24,14 @@ def test_round_trip(to, depth, nets, checkpoints, tmp_path):
 
 
 @pytest.mark.parametrize('to', formats.FORMATS)
-def test_changed_tensor_refuses_to_write(to, checkpoints, tmp_path, monkeypatch):
-    original = formats.FORMATS[to]
+def test_changed_tensors_and_other_outputs_refuse_to_write(to, checkpoints, tmp_path, monkeypatch):
+    """A changed tensor; a tool that computes slightly differently, in one value of many."""
+    original, name = formats.FORMATS[to], 'layer4.1.bn2.bias'
+    path = tmp_path / f'out{original.suffix}'
+    path.write_text('old')
 
-    def spoil(state, meta, path):
-        name = 'layer4.1.bn2.bias'
+    def write(state, meta, path):
         original.write({**state, name: state[name] + 1e-6}, meta, path)
-
-    monkeypatch.setitem(formats.FORMATS, to, replace(original, write=spoil))
-    with pytest.raises(UserError, match=r'nothing was written: .* values for layer4\.1\.bn2\.bias'):
-        export_backbone(checkpoints / 'r18.pth', to, tmp_path / f'out{original.suffix}')
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize('to', formats.FORMATS)
-def test_other_outputs_refuse_to_write(to, checkpoints, tmp_path, monkeypatch):
-    """The right tensors in a tool that computes slightly differently, in one value of many."""
-    original = formats.FORMATS[to]
 
     def read(path, meta):
         features = original.read(path, meta)
@@ -52,11 +43,13 @@ def test_other_outputs_refuse_to_write(to, checkpoints, tmp_path, monkeypatch):
 
         return wrong
 
-    monkeypatch.setitem(formats.FORMATS, to, replace(original, read=read))
-    path = tmp_path / f'out{original.suffix}'
-    path.write_text('old')
-    with pytest.raises(UserError, match=r'nothing was written: .* computes something else'):
-        export_backbone(checkpoints / 'r18.pth', to, path)
+    for changes, problem in (
+        ({'write': write}, f'gives back other values for {name}'),
+        ({'read': read}, 'computes something else'),
+    ):
+        monkeypatch.setitem(formats.FORMATS, to, replace(original, **changes))
+        with pytest.raises(UserError, match=f'nothing was written: .* {problem}'):
+            export_backbone(checkpoints / 'r18.pth', to, path)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == 'old'
 

@@ -42,7 +42,7 @@ def from_model(checkpoint: str, config: str, data: str, size: int | None = None)
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
         model = revert_sync_batchnorm(MODELS.build(cfg.model))
     if not isinstance(model, TTLAlgorithm):
-        raise UserError(f'{config} trains a {type(model).__name__}: --head needs a TTLAlgorithm.')
+        raise UserError(f'--head needs a TTLAlgorithm: {config} has model {type(model).__name__}.')
     load_state(model, tensors_of(read_checkpoint(resolve(checkpoint))), checkpoint)
     dataset = labelled_folder(data, size or default_size(model.backbone))
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
