@@ -92,13 +92,10 @@ def evaluate_features(
 def origin(train: Features, test: Features) -> dict:
     """What a figure rests on: checkpoint, data and versions."""
     about = train.about
-    model = {key: about[key] for key in ('checkpoint', 'checkpoint_sha256') if key in about}
+    known = ('checkpoint', 'checkpoint_sha256', 'stage', 'crop', 'split')
     return {
-        **model,
+        **{key: about[key] for key in known if key in about},
         'weights_sha256': about['weights'],
-        'stage': about['stage'],
-        'crop': about.get('crop'),
-        'split': about.get('split'),
         'train': {'images': len(train.labels), 'fingerprint': about['data']},
         'test': {'images': len(test.labels), 'fingerprint': test.about['data']},
         'classes': len(train.classes),

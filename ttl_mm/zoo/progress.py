@@ -17,5 +17,5 @@ def progress_bar(name: str) -> Iterator[Report]:
     columns = ('{task.description}', BarColumn(), DownloadColumn(), Speed(), TimeRemainingColumn())
     hidden = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(name, visible=False)
+        task = bar.add_task(name, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
