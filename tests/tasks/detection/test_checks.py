@@ -12,9 +12,14 @@ from ttl_mm.tasks.detection.checks import check_coco, check_config, check_voc
 CLASSES = ('cat', 'dog')
 
 
+SWAPPED = ('xmin>', 'TEMP>'), ('xmax>', 'xmin>'), ('TEMP>', 'xmax>')
+NOT_LISTED = 'annotation of an image that the file does not list'
+LIST, INSTANCES = 'ImageSets/Main/trainval.txt', 'annotations/instances_train2017.json'
+
+
 @pytest.fixture
 def voc(tmp_path: Path) -> Path:
-    return write_voc(tmp_path, n_train=3, n_test=1, classes=CLASSES)
+    return write_voc(tmp_path, n_train=3, n_test=1, classes=CLASSES) / 'VOC2007'
 
 
 @pytest.fixture
@@ -22,25 +27,23 @@ def coco(tmp_path: Path) -> Path:
     return write_coco(tmp_path, n_train=3, n_val=1, classes=CLASSES)
 
 
-def voc_report(root: Path):
-    folder = root / 'VOC2007'
-    return check_voc(folder, folder / 'ImageSets' / 'Main' / 'trainval.txt', CLASSES)
+def voc_report(folder: Path):
+    return check_voc(folder, folder / LIST, CLASSES)
 
 
 def coco_report(root: Path, with_masks: bool = True):
-    annotations = root / 'annotations' / 'instances_train2017.json'
-    return check_coco(annotations, root / 'train2017', CLASSES, with_masks)
+    return check_coco(root / INSTANCES, root / 'train2017', CLASSES, with_masks)
 
 
 def edit_coco(root: Path, change) -> None:
-    path = root / 'annotations' / 'instances_train2017.json'
-    content = json.loads(path.read_text())
+    content = json.loads((root / INSTANCES).read_text())
     change(content)
-    path.write_text(json.dumps(content))
+    (root / INSTANCES).write_text(json.dumps(content))
 
 
-def first_xml(root: Path) -> Path:
-    return sorted((root / 'VOC2007' / 'Annotations').glob('trainval*'))[0]
+def replace(path: Path, *pairs: tuple[str, str]) -> None:
+    for old, new in pairs:
+        path.write_text(path.read_text().replace(old, new))
 
 
 def test_good_folders_have_nothing_to_report(voc: Path, coco: Path) -> None:
@@ -58,63 +61,44 @@ def test_good_folders_have_nothing_to_report(voc: Path, coco: Path) -> None:
         (lambda xml, jpg: jpg.write_bytes(b''), 'empty image file'),
         (lambda xml, jpg: xml.unlink(), 'missing annotation file'),
         (lambda xml, jpg: xml.write_text('<annotation><obj'), 'unreadable annotation file'),
-        (
-            lambda xml, jpg: xml.write_text(xml.read_text().replace('<xmin>', '<x>')),
-            'unreadable annotation file',
-        ),
-        (lambda xml, jpg: _swap_corners(xml), 'box without area'),
+        (lambda xml, jpg: replace(xml, ('<xmin>', '<x>')), 'unreadable annotation file'),
+        (lambda xml, jpg: replace(xml, ('bndbox', 'box')), 'unreadable annotation file'),
+        (lambda xml, jpg: replace(xml, *SWAPPED), 'box without area'),
     ],
 )
 def test_voc_errors(voc: Path, damage, kind: str) -> None:
-    xml = first_xml(voc)
-    damage(xml, voc / 'VOC2007' / 'JPEGImages' / f'{xml.stem}.jpg')
+    damage(voc / 'Annotations/trainval000.xml', voc / 'JPEGImages/trainval000.jpg')
     report = voc_report(voc)
     assert not report.usable
     assert list(report.errors) == [kind]
-    assert xml.stem in report.errors[kind][0]
+    assert 'trainval000' in report.errors[kind][0]
     assert kind in str(report)
 
 
-def _swap_corners(xml: Path) -> None:
-    text = xml.read_text()
-    text = text.replace('xmin>', 'TEMP>').replace('xmax>', 'xmin>').replace('TEMP>', 'xmax>')
-    xml.write_text(text)
-
-
-def test_voc_list_naming_absent_files(voc: Path) -> None:
-    path = voc / 'VOC2007' / 'ImageSets' / 'Main' / 'trainval.txt'
-    path.write_text(path.read_text() + 'no_such_image\n')
+def test_voc_list_naming_absent_and_repeated_files(voc: Path) -> None:
+    (voc / LIST).write_text((voc / LIST).read_text() + 'no_such_image\ntrainval001\n')
     report = voc_report(voc)
     assert report.errors == {
         'missing image file': ['no_such_image.jpg'],
         'missing annotation file': ['no_such_image.xml'],
     }
+    assert report.notes == {'name listed more than once': ['trainval001']}
 
 
-def test_voc_image_without_objects_is_only_noted(voc: Path) -> None:
-    xml = first_xml(voc)
-    xml.write_text(xml.read_text().replace('cat', 'unicorn').replace('dog', 'unicorn'))
-    report = voc_report(voc)
-    assert report.usable
-    assert report.notes == {'image without objects': [f'{xml.stem}.jpg']}
-
-
-def test_no_object_at_all_is_an_error(voc: Path) -> None:
-    for xml in (voc / 'VOC2007' / 'Annotations').iterdir():
-        xml.write_text('<annotation></annotation>')
-    report = voc_report(voc)
-    assert not report.usable
-    assert 'file that lists no object of a known class' in report.errors
+def test_voc_images_without_objects_are_errors_only_if_all_are(voc: Path) -> None:
+    for name in ('trainval000', 'trainval001', 'trainval002'):
+        report = voc_report(voc)
+        assert report.usable
+        replace(voc / f'Annotations/{name}.xml', ('cat', 'unicorn'), ('dog', 'unicorn'))
+    assert report.notes == {'image without objects': ['trainval000.jpg', 'trainval001.jpg']}
+    assert list(voc_report(voc).errors) == ['file that lists no object of a known class']
 
 
 @pytest.mark.parametrize(
     ('change', 'kind'),
     [
         (lambda c: c['images'][0].update(file_name='gone.jpg'), 'missing image file'),
-        (
-            lambda c: c['annotations'][0].update(image_id=99),
-            'annotation of an image that the file does not list',
-        ),
+        (lambda c: c['annotations'][0].update(image_id=99), NOT_LISTED),
         (lambda c: c['annotations'][0].pop('segmentation'), 'object without a mask'),
         (lambda c: c['annotations'][1].update(id=1), 'annotation id used more than once'),
         (
@@ -147,7 +131,7 @@ def test_coco_notes(coco: Path) -> None:
 
 
 def test_damaged_or_absent_files_name_the_path(coco: Path) -> None:
-    path = coco / 'annotations' / 'instances_train2017.json'
+    path = coco / INSTANCES
     path.write_text(path.read_text()[:100])
     with pytest.raises(UserError, match=r'instances_train2017\.json is damaged'):
         coco_report(coco)
@@ -166,29 +150,22 @@ def test_damaged_or_absent_files_name_the_path(coco: Path) -> None:
 
 def test_config_is_walked_through_wrappers(voc: Path, coco: Path) -> None:
     """Each dataset once, whatever it is wrapped in; other kinds are left alone."""
+    images = dict(metainfo=dict(classes=CLASSES))
     part = dict(
-        type='VOCDataset',
-        data_root=str(voc),
-        ann_file='VOC2007/ImageSets/Main/trainval.txt',
+        images, type='VOCDataset', data_root=str(voc.parent), ann_file=f'VOC2007/{LIST}',
         data_prefix=dict(sub_data_root='VOC2007/'),
-        metainfo=dict(classes=CLASSES),
-    )
+    )  # fmt: skip
     instances = dict(
-        type='mmdet.CocoDataset',
-        data_root=str(coco),
-        ann_file='annotations/instances_train2017.json',
+        images, type='mmdet.CocoDataset', data_root=str(coco), ann_file=INSTANCES,
         data_prefix=dict(img='train2017/'),
-        metainfo=dict(classes=CLASSES),
         pipeline=[dict(type='LoadAnnotations', with_mask=True)],
-    )
+    )  # fmt: skip
     edit_coco(coco, lambda c: c['annotations'][0].pop('segmentation'))
     repeated = dict(type='RepeatDataset', times=3, dataset=part)
-    cfg = dict(
-        train_dataloader=dict(
-            dataset=dict(type='ConcatDataset', datasets=[repeated, part, instances])
-        ),
-        val_dataloader=dict(dataset=dict(type='OtherDataset', ann_file='x')),
+    joined = dict(type='ConcatDataset', datasets=[repeated, part, instances])
+    other = dict(type='OtherDataset', ann_file='x')
+    first, second = check_config(
+        dict(train_dataloader=dict(dataset=joined), val_dataloader=dict(dataset=other))
     )
-    first, second = check_config(cfg)
     assert first.usable
     assert list(second.errors) == ['object without a mask']

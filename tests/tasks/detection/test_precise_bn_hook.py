@@ -6,9 +6,11 @@ import pytest
 import torch
 from mmengine.model import BaseDataPreprocessor, BaseModel
 from mmengine.optim import OptimWrapper
+from mmengine.runner import get_priority
 from torch import nn
 
 from ttl_mm.datasets.train_samples import Batch
+from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
 from ttl_mm.tasks.detection.precise_bn_hook import PreciseBNHook, measure_bn
 
 
@@ -47,29 +49,22 @@ def expected(data: list[dict]) -> tuple[torch.Tensor, torch.Tensor]:
     return means, variances
 
 
+def assert_statistics(norm: nn.Module, data: list[dict]) -> None:
+    for found, wanted in zip((norm.running_mean, norm.running_var), expected(data), strict=True):
+        torch.testing.assert_close(found.double(), wanted, atol=1e-5, rtol=1e-5)
+
+
 def test_statistics_are_plain_means_over_the_batches() -> None:
+    """As in training, but without gradients; a frozen layer keeps its own."""
     model, data = Detector().train(), batches(5)
     model.norm.running_mean.fill_(77)
     model.norm.num_batches_tracked.fill_(900)
     measure_bn(model, data)
-    mean, var = expected(data)
-    torch.testing.assert_close(model.norm.running_mean.double(), mean, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(model.norm.running_var.double(), var, atol=1e-5, rtol=1e-5)
-    assert model.norm.momentum == 0.1
-    assert model.norm.num_batches_tracked == 900
-
-
-def test_frozen_layers_keep_their_statistics() -> None:
-    model = Detector().train()
-    measure_bn(model, batches(3))
+    assert_statistics(model.norm, data)
+    assert (model.norm.momentum, model.norm.num_batches_tracked) == (0.1, 900)
     assert (model.frozen.running_mean == 0).all()
     assert model.frozen.num_batches_tracked == 0
-
-
-def test_model_runs_as_in_training_without_gradients() -> None:
-    model = Detector().train()
-    measure_bn(model, batches(2))
-    assert model.modes == [('loss', True, False)] * 2
+    assert model.modes == [('loss', True, False)] * 5
 
 
 def runner(model, loader, iteration: int) -> SimpleNamespace:
@@ -83,21 +78,20 @@ def runner(model, loader, iteration: int) -> SimpleNamespace:
     )
 
 
-@pytest.mark.parametrize(('iteration', 'passes'), [(0, 0), (8, 0), (9, 7)])
-def test_acts_after_the_last_iteration_alone(iteration: int, passes: int) -> None:
+def test_acts_after_the_last_iteration_alone() -> None:
     """Also with a loader that is shorter than the number of batches asked for."""
-    model = Detector().train()
-    PreciseBNHook(iterations=7).after_train_iter(runner(model, batches(3), iteration), iteration)
-    assert len(model.modes) == passes
+    for iteration, passes in ((0, 0), (8, 0), (9, 7)):
+        model = Detector().train()
+        hook = PreciseBNHook(iterations=7)
+        hook.after_train_iter(runner(model, batches(3), iteration), iteration)
+        assert len(model.modes) == passes
 
 
 def test_batches_of_our_loader_are_unwrapped() -> None:
     model, data = Detector().train(), batches(3)
     loader = [Batch(data=batch, skipped=[]) for batch in data]
     PreciseBNHook(iterations=3).after_train_iter(runner(model, loader, 9), 9)
-    torch.testing.assert_close(
-        model.norm.running_mean.double(), expected(data)[0], atol=1e-5, rtol=1e-5
-    )
+    assert_statistics(model.norm, data)
 
 
 def test_a_failing_batch_leaves_the_momentum() -> None:
@@ -114,8 +108,4 @@ def test_number_of_batches_is_checked() -> None:
 
 def test_precise_statistics_are_in_the_last_checkpoint() -> None:
     """The hook comes before the checkpoint hook in every stage."""
-    from mmengine.runner import get_priority
-
-    from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
-
     assert get_priority(PreciseBNHook.priority) < get_priority(CheckpointHook.priority)
