@@ -16,23 +16,21 @@ from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
 from tests.helpers.paths import ROOT
+from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.config import merge_options
 from ttl_mm.registry import HOOKS, METRICS, MODELS
 
 FOLDER = ROOT / 'projects' / 'detection' / 'configs'
 COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 MAIN = [COCO, f'{COCO}_moco', VOC, f'{VOC}_moco']
-ALL = sorted(path.stem for path in FOLDER.glob('*.py'))
 ITERATIONS = {COCO: 180_000, VOC: 24_000}
+
+
+_load = cache(lambda name: Config.fromfile(FOLDER / f'{name}.py'))
 
 
 def load(name: str) -> Config:
     return deepcopy(_load(name))
-
-
-@cache
-def _load(name: str) -> Config:
-    return Config.fromfile(FOLDER / f'{name}.py')
 
 
 def parts_of_training_data(cfg: Config) -> list:
@@ -139,20 +137,12 @@ def difficult_and_small_objects_are_trained_on(cfg: Config) -> None:
         assert part.filter_cfg == dict(filter_empty_gt=True)
 
 
-def _twelve_epochs(cfg):
-    cfg.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=12)
-
-
-def _late_milestones(cfg):
+def _late_milestones(cfg: Config) -> None:
     cfg.param_scheduler[1] = dict(type='MultiStepLR', by_epoch=False, milestones=[200_000])
 
 
-def _voc_part(cfg):
-    return parts_of_training_data(cfg)[-1]
-
-
 DEFECTS = {
-    trains_as_long_as_its_name_says: _twelve_epochs,
+    trains_as_long_as_its_name_says: lambda c: c.train_cfg.update(max_epochs=12),
     learning_rate_decays_within_the_run: _late_milestones,
     res5_starts_from_pretraining: lambda c: c.model.roi_head.shared_head.update(init_cfg=None),
     images_are_normalized_as_in_pretraining: lambda c: c.model.data_preprocessor.update(
@@ -169,12 +159,12 @@ DEFECTS = {
     norms_are_measured_at_the_end: lambda c: c.default_hooks.pop('precise_bn'),
     anchors_may_cross_the_border: lambda c: c.model.train_cfg.rpn.update(allowed_border=0),
     scales_are_the_recipes: lambda c: next(
-        step for step in _voc_part(c).pipeline if step.type == 'RandomChoiceResize'
+        step for step in parts_of_training_data(c)[-1].pipeline if step.type == 'RandomChoiceResize'
     ).update(scales=[(1333, 800)]),
     norms_are_trained: lambda c: c.model.roi_head.update(
         shared_head=dict(type='ResLayer', norm_cfg=dict(type='BN', requires_grad=False))
     ),
-    difficult_and_small_objects_are_trained_on: lambda c: _voc_part(c).update(
+    difficult_and_small_objects_are_trained_on: lambda c: parts_of_training_data(c)[-1].update(
         filter_cfg=dict(filter_empty_gt=True, bbox_min_size=32)
     ),
 }
@@ -194,32 +184,21 @@ def test_defect_is_absent_and_would_be_seen(check) -> None:
 
 
 def test_baselines_differ_only_in_their_initial_weights() -> None:
-    for name, kind in product(MAIN, ('random', 'supervised')):
-        main, baseline = load(name).to_dict(), load(f'{name}_{kind}').to_dict()
-        for cfg in (main, baseline):
-            cfg.pop('weights', None)
-            cfg['model']['backbone'].pop('init_cfg')
-            cfg['model']['roi_head']['shared_head'].pop('init_cfg')
-        assert baseline == main
-        supervised = kind == 'supervised'
-        check = res5_starts_from_pretraining if supervised else res5_starts_at_random
-        check(load(f'{name}_{kind}'))
-
-
-def res5_starts_at_random(cfg: Config) -> None:
-    assert cfg.model.backbone.init_cfg is None
-    assert cfg.model.roi_head.shared_head.init_cfg is None
-
-
-def test_the_readme_says_how_to_get_the_supervised_weights() -> None:
+    names = {f'{name}_{kind}' for name, kind in product(MAIN, ('random', 'supervised'))}
+    assert {path.stem for path in FOLDER.glob('*.py')} == names | set(MAIN)
     readme = (FOLDER.parent / 'README.md').read_text()
-    for name in MAIN:
-        weights = load(f'{name}_supervised').weights
-        assert f"'{weights}', hash_prefix='{weights[-12:-4]}'" in readme
-
-
-def test_every_config_is_known() -> None:
-    assert set(ALL) == {f'{m}{kind}' for m in MAIN for kind in ('', '_random', '_supervised')}
+    for name in names:
+        main, baseline = load(name.rpartition('_')[0]).to_dict(), load(name).to_dict()
+        weights = baseline.pop('weights', None)
+        for cfg in (main, baseline):
+            parts = cfg['model']['backbone'], cfg['model']['roi_head']['shared_head']
+            starts = [part.pop('init_cfg') for part in parts]
+        assert baseline == main
+        if name.endswith('random'):
+            assert starts == [None, None]
+        else:
+            res5_starts_from_pretraining(load(name))
+            assert f"'{weights}', hash_prefix='{weights[-12:-4]}'" in readme  # how to get them
 
 
 # --- the recipes' values -----------------------------------------------------------------------
@@ -227,9 +206,8 @@ def test_every_config_is_known() -> None:
 
 def learning_rates(cfg: Config, steps: int) -> list[float]:
     """What mmengine's schedulers really do in the first ``steps`` iterations."""
-    optimizer = torch.optim.SGD(
-        [torch.nn.Parameter(torch.zeros(1))], cfg.optim_wrapper.optimizer.lr
-    )
+    weights = [torch.nn.Parameter(torch.zeros(1))]
+    optimizer = torch.optim.SGD(weights, cfg.optim_wrapper.optimizer.lr)
     schedulers = [
         PARAM_SCHEDULERS.build(scheduler, default_args=dict(optimizer=optimizer))
         for scheduler in cfg.param_scheduler
@@ -320,20 +298,13 @@ def test_data_folder_comes_from_the_environment(monkeypatch) -> None:
 
 def test_optimizer_spares_norms_alone() -> None:
     """Weight decay 0 for every norm, 1e-4 for all else, biases included."""
-    from torch.nn.modules.batchnorm import _BatchNorm
-
     cfg = load(f'{VOC}_random')
     init_default_scope('mmdet')
-    model = _build(cfg)
-    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    decay = {
-        id(p): group['weight_decay']
-        for group in wrapper.optimizer.param_groups
-        for p in group['params']
-    }
-    norms = {
-        id(p) for m in model.modules() if isinstance(m, _BatchNorm) for p in m.parameters()
-    }  # fmt: skip
+    model = MODELS.build(dict(cfg.model, _scope_='mmdet'))
+    groups = build_optim_wrapper(model, cfg.optim_wrapper).optimizer.param_groups
+    decay = {id(p): group['weight_decay'] for group in groups for p in group['params']}
+    layers = [m for m in model.modules() if isinstance(m, BatchNorm)]
+    norms = {id(p) for m in layers for p in m.parameters()}
     assert len(decay) == len(list(model.parameters()))
     assert {decay[i] for i in norms} == {0.0}
     assert {decay[i] for i in decay.keys() - norms} == {1e-4}
@@ -344,9 +315,3 @@ def test_every_setting_of_the_smoke_run_exists() -> None:
     assert sorted(smoke['CONFIGS']) == sorted(MAIN)
     for name in MAIN:
         merge_options(load(name), smoke['options'](name, has_voc2012=False, images=2))
-
-
-def _build(cfg: Config) -> torch.nn.Module:
-    from mmdet.registry import MODELS
-
-    return MODELS.build(cfg.model)

@@ -86,8 +86,6 @@ def test_worked_example() -> None:
     np.testing.assert_allclose(result.voc, voc, rtol=1e-12)
     np.testing.assert_allclose(result.coco, coco, rtol=1e-12)
 
-
-def test_figures_of_the_worked_example() -> None:
     figures, per_class = evaluate_voc([image(FOUND, SCORES, TRUE, DIFFICULT)], ['a', 'absent'])
     assert figures['AP50'] == pytest.approx(8.5 / 11)
     assert figures['AP75'] == pytest.approx(6 / 11)
@@ -109,13 +107,8 @@ def mmdet_map(images: list[ImageResult], threshold: float) -> float:
     from mmdet.evaluation import eval_map
 
     inclusive = np.array([0, 0, 1, 1])
-    detections = [
-        [
-            np.hstack([i.boxes - inclusive, i.scores[:, None]])[i.labels == label]
-            for label in range(3)
-        ]
-        for i in images
-    ]
+    rows = [np.hstack([i.boxes - inclusive, i.scores[:, None]]) for i in images]
+    detections = [[r[i.labels == label] for label in range(3)] for r, i in zip(rows, images)]
     annotations = [
         dict(
             bboxes=i.true_boxes[~i.difficult] - inclusive,
@@ -152,20 +145,12 @@ def pycocotools_ap(images: list[ImageResult]) -> np.ndarray:
     )
     for i, content in enumerate(images):
         for box, label in zip(content.true_boxes, content.true_labels):
-            x, y, w, h = *box[:2], *(box[2:] - box[:2])
-            truth.dataset['annotations'].append(
-                dict(
-                    id=len(truth.dataset['annotations']) + 1, image_id=i, category_id=int(label),
-                    bbox=[x, y, w, h], area=w * h, iscrowd=0,
-                )
-            )  # fmt: skip
+            known, (w, h) = truth.dataset['annotations'], box[2:] - box[:2]
+            place = dict(image_id=i, category_id=int(label), bbox=[*box[:2], w, h])
+            known.append(dict(place, id=len(known) + 1, area=w * h, iscrowd=0))
         for box, score, label in zip(content.boxes, content.scores, content.labels):
-            found.append(
-                dict(
-                    image_id=i, category_id=int(label), score=float(score),
-                    bbox=[*box[:2], *(box[2:] - box[:2])],
-                )
-            )  # fmt: skip
+            place = dict(image_id=i, category_id=int(label), bbox=[*box[:2], *(box[2:] - box[:2])])
+            found.append(dict(place, score=float(score)))
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
         judge = COCOeval(truth, truth.loadRes(found), 'bbox')
@@ -198,9 +183,7 @@ def test_ap_against_the_definition() -> None:
     for recalls in (VOC_RECALLS, COCO_RECALLS):
         expected = 0.0
         for point in recalls:
-            reached = [
-                right[:n].sum() / n for n in range(1, 8) if right[:n].sum() / 6 >= point
-            ]  # fmt: skip
+            reached = [right[:n].mean() for n in range(1, 8) if right[:n].sum() / 6 >= point]
             expected += max(reached, default=0.0) / len(recalls)
         assert interpolated_ap(right, 6, recalls) == pytest.approx(expected)
 
