@@ -35,11 +35,8 @@ def assert_equal(ours, original):
     torch.testing.assert_close(ours.centroids, original.centroids)
 
 
-def test_start(both):
+def test_start_and_updates(both):
     assert_equal(*both)
-
-
-def test_updates(both):
     ours, original = both
     rng = torch.Generator().manual_seed(1)
     for _ in range(6):

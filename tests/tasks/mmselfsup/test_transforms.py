@@ -22,11 +22,8 @@ def test_cells_of_the_neighbors_in_the_order_of_mmselfsup():
     # the middle first, then column by column
     assert cells == [(1, 1), (0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (2, 2)]
     assert results['patch_label'].tolist() == [[0, 1, 2, 3, 4, 5, 6, 7]]
-
-
-def test_patches_stay_in_their_cells_and_jitter():
     offsets = set()
-    for patch in transformed(36, jitter=3)['img']:
+    for patch in results['img']:  # each lies in its cell, at a random place
         for axis in (0, 1):
             inside = patch[..., axis] % 12
             assert np.ptp(inside) == 8

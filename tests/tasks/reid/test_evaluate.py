@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmpretrain.models import ResNet
 from PIL import Image
 from torch.multiprocessing import start_processes
 
+from tests.helpers.checkpoints import below
 from tests.helpers.toy_run import free_port
 from ttl_mm.cli import main
 from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.evaluation.feature_file import read_features
-from ttl_mm.registry import MODELS
 from ttl_mm.tasks.reid.evaluate import evaluate_reid
 from ttl_mm.tasks.reid.synthetic import make_split
 
@@ -21,11 +22,9 @@ from ttl_mm.tasks.reid.synthetic import make_split
 @pytest.fixture(scope='module')
 def checkpoint(tmp_path_factory):
     torch.manual_seed(0)
-    narrow = dict(type='mmpretrain.ResNet', depth=18, base_channels=8, stem_channels=8)
-    backbone = MODELS.build(narrow)
+    state = ResNet(18, base_channels=8, stem_channels=8).state_dict()
     path = tmp_path_factory.mktemp('weights') / 'narrow.pth'
-    state = {f'backbone.{name}': tensor for name, tensor in backbone.state_dict().items()}
-    torch.save({'state_dict': state}, path)
+    torch.save({'state_dict': below('backbone.', state)}, path)
     return str(path)
 
 
