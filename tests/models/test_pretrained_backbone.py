@@ -56,8 +56,6 @@ def test_tensors_without_counterpart_are_refused_unless_named(checkpoint: str) -
         PretrainedBackbone(checkpoint)(LastStage())
 
 
-def test_another_depth_and_no_file_are_refused(checkpoint: str) -> None:
+def test_another_depth_is_refused(checkpoint: str) -> None:
     with pytest.raises(UserError, match='29 of the 39 tensors of the model'):
         PretrainedBackbone(checkpoint, fresh=['norm.'])(LastStage(depth=34))
-    with pytest.raises(UserError, match='checkpoint=None: name the pre-training checkpoint'):
-        PretrainedBackbone(None)(LastStage())

@@ -35,7 +35,8 @@ class PretrainedBackbone:
         if not self.checkpoint:
             raise UserError(
                 f'init_cfg.checkpoint={self.checkpoint!r}: name the pre-training checkpoint with '
-                '--cfg-options model.backbone.init_cfg.checkpoint=FILE, or start at random.'
+                '--cfg-options model.backbone.init_cfg.checkpoint=FILE or as '
+                'projects/detection/run.sh does, or choose a config that starts at random.'
             )
         parts = {name for name, _ in module.named_children()}
         state = load_backbone_state(self.checkpoint)
