@@ -23,9 +23,7 @@ def update_targets_once_per_step(runner) -> None:
     They update in every forward pass, which under accumulation is several times per step.
     """
     counts = accumulative_counts(runner.optim_wrapper)
-    if counts == 1:
-        return
-    for name, module in unwrap_model(runner.model).named_modules():
+    for name, module in unwrap_model(runner.model).named_modules() if counts > 1 else ():
         if isinstance(module, BaseAveragedModel) and module.interval == 1:
             module.interval = counts
             runner.logger.info(f'{name} is updated once per optimizer step, every {counts} passes')

@@ -17,7 +17,9 @@ class ProgressHook(Hook):
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         scalars = runner.message_hub.log_scalars
-        seconds = scalars['train/time'].current()
+        if 'train/time' not in scalars:
+            return  # a config without the timer
+        seconds = max(scalars['train/time'].current(), 1e-9)
+        runner.message_hub.update_scalar('train/images_per_s', self._images / seconds)
         wait = scalars['train/data_time'].current()
-        runner.message_hub.update_scalar('train/images_per_s', self._images / max(seconds, 1e-9))
-        runner.message_hub.update_scalar('train/data_wait', wait / max(seconds, 1e-9))
+        runner.message_hub.update_scalar('train/data_wait', wait / seconds)
