@@ -2,10 +2,7 @@
 
 import argparse
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # idle OpenMP threads that spin make a CPU run many times slower on a shared machine
 os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
 

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+from pathlib import Path
 
-import launcher_options  # makes ttl_mm importable
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools import launcher_options
 from ttl_mm.engine.runner.launch import TRACKERS, exit_code, train
 
 
