@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from tests.helpers.toy_run import free_port
 from ttl_mm.cli import main
 from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.evaluation.feature_file import read_features
-from ttl_mm.tasks.reid.evaluate import evaluate_reid
+from ttl_mm.tasks.reid.evaluate import describe, evaluate_reid
 from ttl_mm.tasks.reid.synthetic import make_split
 
 
@@ -77,6 +78,14 @@ def test_command_line(data, checkpoint, capsys):
         assert first.read() == second.read()
 
 
+def test_features_need_not_come_from_a_file_of_weights():
+    about = {'num_query': 1, 'flip': 'n(f + m)', 'crop': '256 x 128', 'weights': 'ab', 'data': 'cd'}
+    features = SimpleNamespace(paths=['query', 'gallery'], about={**about, 'versions': {}})
+    (figure,) = describe({'mAP': 50.0, 'valid_queries': 1, 'skipped_queries': 0}, features)
+    assert figure.keys().isdisjoint({'checkpoint', 'checkpoint_sha256'})
+    assert (figure['metric'], figure['value'], figure['weights_sha256']) == ('mAP (%)', 50.0, 'ab')
+
+
 def test_the_reference_flip_is_another_protocol(data, checkpoint):
     clean = evaluate_reid(checkpoint, data, 'out')
     features = read_features('out/reid.safetensors').features.copy()
@@ -116,9 +125,3 @@ def test_processes_of_torchrun_share_the_extraction(data, checkpoint):
     assert sorted(os.listdir('shared')) == ['figures.json', 'matches.png', 'reid.safetensors']
     for name in ('figures.json', 'reid.safetensors'):
         assert Path('alone', name).read_bytes() == Path('shared', name).read_bytes()
-
-
-def test_the_former_option_of_ttl_eval_names_the_command(capsys):
-    with pytest.raises(SystemExit, match='2'):
-        main(['eval', 'x.pth', '--reid', '--reference-flip', '--data', 'y'])
-    assert 'ttl reid eval CHECKPOINT --data DIR' in capsys.readouterr().err
