@@ -8,10 +8,10 @@ import torch
 from mmpretrain.models import ResNet, SelfSupDataPreprocessor
 from PIL import Image
 from safetensors.numpy import load_file
-from torch import distributed, multiprocessing
 
 from tests.helpers.checkpoints import random_network
 from tests.helpers.folders import make_folder
+from tests.helpers.two_processes import in_two_processes
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import read_features
 from ttl_mm.evaluation.features import data_identity, extract_features
@@ -114,19 +114,15 @@ def test_other_weights_are_extracted_again(network, folder, tmp_path):
     assert np.abs(second.features - first).max() > 1e-3
 
 
-def extract_share(rank, folder, path, init):
-    distributed.init_process_group('gloo', init_method=init, rank=rank, world_size=2)
-    dataset = open_splits(str(folder), 32)[0]['train']
-    extract_features(random_network(0), preprocessor(), dataset, path, batch_size=4)
-    distributed.destroy_process_group()
-
-
 def test_two_processes_write_one_file(network, folder, tmp_path):
     dataset = open_splits(str(folder), 32)[0]['train']
     alone, shared = tmp_path / 'a.safetensors', tmp_path / 'b.safetensors'
     extract_features(network, preprocessor(), dataset, alone, batch_size=4)
-    arguments = folder, shared, f'file://{tmp_path}/init'
-    multiprocessing.start_processes(extract_share, arguments, nprocs=2, start_method='fork')
+
+    def extract_share(rank):
+        extract_features(network, preprocessor(), dataset, shared, batch_size=4)
+
+    in_two_processes(tmp_path, extract_share)
     assert sha256(alone) == sha256(shared)
 
 

@@ -2,6 +2,8 @@
 
 from html.parser import HTMLParser
 
+from ttl_mm.report import write_report
+
 
 class Page(HTMLParser):
     """Checks that tags nest; gathers text, images, and for every section its tables as rows."""
@@ -37,3 +39,8 @@ class Page(HTMLParser):
             self.title += data
         elif self.open and self.open[-1] in ('td', 'th'):
             self.tables[self.title][-1][-1].append(data)
+
+
+def page_of(folder, *inputs, **options):
+    """The page of these runs and results, without the paper's, which is written into a folder."""
+    return Page(write_report(inputs, folder / 'page', with_paper=False, **options))

@@ -5,6 +5,7 @@ import torch
 from mmengine.logging import MMLogger
 from torch import nn
 
+from tests.helpers.two_processes import in_two_processes
 from ttl_mm.errors import UserError
 from ttl_mm.models import TruncatedTripletHead, truncated_triplet_loss
 
@@ -123,22 +124,16 @@ def test_small_batch_is_logged_once(caplog):
     assert 'rank 52' in warnings[0]
 
 
-def gathered(rank, folder):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
-    )
+def gathered(rank):
     head = TruncatedTripletHead(Linear(), deputy=(2, 10), gather_negatives=True)
     online, target = (x.chunk(2)[rank].clone() for x in pair())
     loss = loss_of(head, online.requires_grad_(), target)
     loss.backward()
-    torch.save((loss.detach(), online.grad, head.predictor.fc.weight.grad), f'{folder}/{rank}.pt')
-    torch.distributed.destroy_process_group()
+    return loss.detach(), online.grad, head.predictor.fc.weight.grad
 
 
 def test_two_processes_equal_one_on_the_joined_batch(tmp_path):
-    torch.multiprocessing.start_processes(gathered, (str(tmp_path),), nprocs=2, start_method='fork')
-    results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in (0, 1)]
-    losses, inputs, weights = zip(*results)
+    losses, inputs, weights = zip(*in_two_processes(tmp_path, gathered))
 
     head = TruncatedTripletHead(Linear(), deputy=(2, 10))
     online, target = pair()

@@ -4,8 +4,6 @@ import pytest
 
 from tests.helpers.images import bad_files, write_images
 from tests.helpers.toy_run import OUR_VIEWS, log_file, run, write_config
-from ttl_mm.datasets.decode import BadImageError, LoadImage
-from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.engine.state.exit_codes import STOPPED
 
 LIMIT = '\ndefault_hooks.update(bad_images=dict(max_share={share}, interval=2))\n'
@@ -20,39 +18,27 @@ def images(tmp_path):
     return folder
 
 
-def bad_paths(images):
-    paths = [str(path) for path in sorted(images.glob('bad *'))]
-    assert len(paths) >= 18
-    return paths
-
-
-def assert_each_is_logged_once(images, log):
-    for path in bad_paths(images):
-        assert log.count(f'bad image skipped: {path}:') == 1, path
-
-
-def two_epochs(tmp_path, images, workers):
+def assert_two_epochs_log_each_once(tmp_path, images, workers, ranks=1):
     loop = "dict(type='EpochBasedTrainLoop', max_epochs=2)"
-    more = LIMIT.format(share=0.6)
-    config = write_config(
-        tmp_path / 'config.py', images, loop, workers, pipeline=OUR_VIEWS, more=more
-    )
+    config, more = tmp_path / 'config.py', LIMIT.format(share=0.6)
+    write_config(config, images, loop, workers, pipeline=OUR_VIEWS, more=more)
     config.write_text(config.read_text().replace('drop_last=True', 'drop_last=False'))
-    return config
+    assert run(config, tmp_path / 'work', ranks=ranks) == [0] * ranks
+    log = log_file(tmp_path / 'work').read_text()
+    bad = sorted(images.glob('bad *'))
+    assert len(bad) >= 18
+    for path in bad:
+        assert log.count(f'bad image skipped: {path}:') == 1, path
 
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_the_run_completes_and_each_is_logged_once(tmp_path, images, workers):
-    config = two_epochs(tmp_path, images, workers)
-    assert run(config, tmp_path / 'work') == [0]
-    assert_each_is_logged_once(images, log_file(tmp_path / 'work').read_text())
+    assert_two_epochs_log_each_once(tmp_path, images, workers)
 
 
 @pytest.mark.faults
 def test_the_same_on_two_ranks(tmp_path, images):
-    config = two_epochs(tmp_path, images, workers=2)
-    assert run(config, tmp_path / 'work', ranks=2) == [0, 0]
-    assert_each_is_logged_once(images, log_file(tmp_path / 'work').read_text())
+    assert_two_epochs_log_each_once(tmp_path, images, workers=2, ranks=2)
 
 
 def test_too_large_a_share_stops_the_run(tmp_path, images):
@@ -61,14 +47,3 @@ def test_too_large_a_share_stops_the_run(tmp_path, images):
     )
     assert run(config, tmp_path / 'work') == [STOPPED]
     assert 'more than max_share=0.1 allows' in log_file(tmp_path / 'work').read_text()
-
-
-def test_evaluation_fails_with_the_path(images):
-    folder = ImageFolder(str(images), pipeline=[LoadImage()])
-    failed = []
-    for i in range(len(folder)):
-        try:
-            folder[i]
-        except BadImageError as error:
-            failed.append(error.path)
-    assert sorted(failed) == bad_paths(images)

@@ -61,11 +61,8 @@ def test_silence_on_a_healthy_batch():
         assert look_at(gaussian(*shape) + 1) == [], shape
 
 
-def test_looks_only_every_interval():
+def test_looks_every_interval_and_stops_after_alarms_in_a_row():
     assert len(look_at(point(32, 64), iterations=6)) == 3
-
-
-def test_stops_after_alarms_in_a_row():
     assert len(look_at(point(32, 64), iterations=4, stop_after=3)) == 2
     with pytest.raises(TrainingStopped, match=r'collapse at iteration 4.* Lower the learning rate'):
         look_at(point(32, 64), iterations=4, stop_after=2)

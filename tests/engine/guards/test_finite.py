@@ -15,8 +15,8 @@ from ttl_mm.engine.guards.finite import FiniteHook, all_finite
 from ttl_mm.engine.hooks.checkpoint_hook import check_finite
 from ttl_mm.engine.state.exit_codes import STOPPED, TrainingStopped
 
-POISON = "\ncustom_hooks = [dict(type='PoisonHook', at=8, where={where!r})]\n"
-SKIP = '\ndefault_hooks.update(finite=dict(max_skips={n}))\n'
+POISON = "custom_hooks = [dict(type='PoisonHook', at=8, where={where!r})]\n"
+SKIP_ONE = 'default_hooks.update(finite=dict(max_skips=1))\n'
 
 
 @HOOKS.register_module(force=True)
@@ -40,36 +40,36 @@ class PoisonHook(Hook):
             self.handle.remove()
 
 
-PLACES = ['loss', 'activations', 'gradient']
+PLACES = pytest.mark.parametrize('where', ['loss', 'activations', 'gradient'])
 
 
-@pytest.mark.parametrize('where', PLACES)
-@pytest.mark.parametrize('accumulation', [1, 3])
-def test_stops_and_keeps_the_good_checkpoint(tmp_path, images, where, accumulation):
-    config = write_config(
-        tmp_path / 'config.py', images, accumulation=accumulation, more=POISON.format(where=where)
-    )
-    work = tmp_path / 'work'
-    assert run(config, work) == [STOPPED]
-    assert 'at iteration' in log_file(work).read_text()
-    assert max(curve(work)) <= 9  # at once, or with the optimizer step of that iteration
-    (path, seal), *others = sealed_files(work)
-    assert (path.name, seal.iteration, others) == ('epoch_1.pth', 5, [])
-    assert all(value.isfinite().all() for value in final_state(work).values())
+def train(tmp_path, images, code, more):
+    """Train without and with accumulation; the work dirs, whose weights are finite."""
+    for accumulation in (1, 3):
+        work = tmp_path / f'accumulation_{accumulation}'
+        config = write_config(tmp_path / 'config.py', images, accumulation=accumulation, more=more)
+        assert run(config, work) == [code]
+        assert all(value.isfinite().all() for value in final_state(work).values())
+        yield work
 
 
-@pytest.mark.parametrize('where', PLACES)
-@pytest.mark.parametrize('accumulation', [1, 3])
-def test_skips_a_few_and_trains_on(tmp_path, images, where, accumulation):
+@PLACES
+def test_stops_and_keeps_the_good_checkpoint(tmp_path, images, where):
+    for work in train(tmp_path, images, STOPPED, POISON.format(where=where)):
+        assert 'at iteration' in log_file(work).read_text()
+        assert max(curve(work)) <= 9  # at once, or with the optimizer step of that iteration
+        (path, seal), *others = sealed_files(work)
+        assert (path.name, seal.iteration, others) == ('epoch_1.pth', 5, [])
+
+
+@PLACES
+def test_skips_a_few_and_trains_on(tmp_path, images, where):
     """A bad loss and the step that is voided for it, an iteration later, are one skip."""
-    more = POISON.format(where=where) + SKIP.format(n=1)
-    config = write_config(tmp_path / 'config.py', images, accumulation=accumulation, more=more)
-    work = tmp_path / 'work'
-    assert run(config, work) == [0]
-    losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}
-    assert [i for i, loss in losses.items() if loss != loss] == ([] if where == 'gradient' else [8])
-    assert all(value.isfinite().all() for value in final_state(work).values())
-    assert 'skipped (1 of 1)' in log_file(work).read_text()
+    for work in train(tmp_path, images, 0, SKIP_ONE + POISON.format(where=where)):
+        losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}
+        bad = [i for i, loss in losses.items() if loss != loss]
+        assert bad == ([] if where == 'gradient' else [8])
+        assert 'skipped (1 of 1)' in log_file(work).read_text()
 
 
 def test_a_state_that_is_not_finite_is_never_saved():

@@ -10,20 +10,18 @@ from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, METRICS
 
-from tests.helpers.toy_run import assert_same_run, curve, run, write_config
+from tests.helpers.toy_run import assert_same_run, curve, log_file, run, write_config
 from ttl_mm.checkpoint import sealed
 from ttl_mm.checkpoint.sealed import read_seal, read_sealed, sealed_files
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.state.exit_codes import USER_ERROR
 from ttl_mm.errors import UserError
 
-HOOK = "dict(type='ttl_mm.CheckpointHook', interval=1, {more})"
 VALIDATE = """
 val_cfg = dict()
 val_dataloader = dict(
-    batch_size=4, num_workers=0,
+    batch_size=4, num_workers=0, collate_fn=dict(type='default_collate'),
     sampler=dict(type='DefaultSampler', shuffle=False),
-    collate_fn=dict(type='default_collate'),
     dataset=dict(
         type='ttl_mm.ImageFolder', data_root={images!r},
         pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')],
@@ -58,101 +56,92 @@ class EpochMetricHook(Hook):
         runner.message_hub.update_scalar('train/score', [1, 2, 4, 3][runner.epoch])
 
 
+@pytest.fixture
+def train(tmp_path, images):
+    """Train with a checkpoint hook of these settings until the exit code; the work dir."""
+
+    def run_once(
+        settings, kind='ttl_mm.CheckpointHook', more='', work='work', code=0, prepare=None
+    ):
+        checkpoint = f"dict(type='{kind}', {settings})"
+        config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint, more=more)
+        assert run(config, tmp_path / work, prepare=prepare) == [code]
+        return tmp_path / work
+
+    return run_once
+
+
 def names(work):
     return sorted(path.name for path in work.glob('*.pth'))
 
 
-def test_keeps_the_last_and_the_best(tmp_path, images):
-    checkpoint = HOOK.format(more="max_keep_ckpts=2, save_best='loss'")
-    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint)
-    work = tmp_path / 'work'
-    assert run(config, work) == [0]
+def test_keeps_the_last_and_the_best(train):
+    work = train("interval=1, max_keep_ckpts=2, save_best='loss'")
     assert names(work) == ['best_loss.pth', 'epoch_3.pth', 'epoch_4.pth']
     losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}
     assert read_seal(work / 'best_loss.pth').iteration == min(losses, key=losses.get)
 
 
-def test_the_best_epoch_by_a_metric_that_is_logged_after_it_resumes_there(tmp_path, images):
-    checkpoint = HOOK.format(more="save_best='score'")
-    more = "\ncustom_hooks = [dict(type='EpochMetricHook')]\n"
-    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint, more=more)
-    assert run(config, tmp_path / 'work') == [0]
-    best, third = (read_sealed(tmp_path / 'work' / f'{n}.pth') for n in ('best_score', 'epoch_3'))
-    assert (best['meta']['epoch'], best['meta']['iter']) == (3, 15)
-    assert {**best['meta'], 'time': 0} == {**third['meta'], 'time': 0}
+def test_the_best_epoch_by_a_metric_that_is_logged_after_it_resumes_there(train):
+    more = "custom_hooks = [dict(type='EpochMetricHook')]"
+    work = train("interval=1, save_best='score'", more=more)
+    best, third = (read_sealed(work / f'{name}.pth')['meta'] for name in ('best_score', 'epoch_3'))
+    assert (best['epoch'], best['iter']) == (3, 15)
+    assert {**best, 'time': 0} == {**third, 'time': 0}
 
 
-def test_last_is_saved_whatever_the_interval(tmp_path, images):
-    checkpoint = "dict(type='ttl_mm.CheckpointHook', interval=3)"
-    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint)
-    assert run(config, tmp_path / 'work') == [0]
-    assert names(tmp_path / 'work') == ['epoch_3.pth', 'epoch_4.pth']
+def test_last_is_saved_whatever_the_interval(train):
+    assert names(train('interval=3')) == ['epoch_3.pth', 'epoch_4.pth']
 
 
-def test_validation_leaves_no_trace_in_the_training(tmp_path, images):
-    checkpoint = HOOK.format(more="max_keep_ckpts=1, save_best='score'")
-    plain = write_config(tmp_path / 'plain.py', images)
-    validated = write_config(
-        tmp_path / 'config.py', images, checkpoint=checkpoint,
-        more=VALIDATE.format(images=str(images)),
-    )  # fmt: skip
-    assert run(plain, tmp_path / 'plain') == [0]
-    assert run(validated, tmp_path / 'work') == [0]
-    assert_same_run(tmp_path / 'work', tmp_path / 'plain')
-    assert names(tmp_path / 'work') == ['best_score.pth', 'epoch_4.pth']
+def test_a_stock_hook_keeps_all_as_mmengine_does(train):
+    work = train('interval=1', kind='CheckpointHook')
+    assert names(work) == [f'epoch_{i}.pth' for i in (1, 2, 3, 4)]
+    assert read_seal(work / 'epoch_2.pth').iteration == 10
 
 
-def test_a_validation_that_was_killed_is_made_up_for(tmp_path, images):
-    checkpoint = HOOK.format(more="max_keep_ckpts=1, save_best='score', rule='less'")
-    config = write_config(
-        tmp_path / 'config.py', images, checkpoint=checkpoint,
-        more=VALIDATE.format(images=str(images)),
-    )  # fmt: skip
-    assert run(config, tmp_path / 'whole') == [0]
+def test_validation_leaves_no_trace_in_the_training_and_a_killed_one_is_made_up_for(train, images):
+    plain = train('interval=1', work='plain')
+    settings = "interval=1, max_keep_ckpts=1, save_best='score', rule='less'"
+    validated = partial(train, settings, more=VALIDATE.format(images=str(images)))
+    whole = validated(work='whole')
+    assert_same_run(whole, plain)
+    assert names(whole) == ['best_score.pth', 'epoch_4.pth']
 
     in_the_second = partial(setattr, NoisyMetric, 'kill_at', 2)
-    assert run(config, tmp_path / 'work', prepare=in_the_second) == [-signal.SIGKILL]
-    assert read_seal(sealed_files(tmp_path / 'work')[0][0]).iteration == 10
-    assert run(config, tmp_path / 'work') == [0]
-    assert_same_run(tmp_path / 'work', tmp_path / 'whole')
-    best = [read_sealed(tmp_path / run_ / 'best_score.pth') for run_ in ('whole', 'work')]
+    killed = validated(work='killed', code=-signal.SIGKILL, prepare=in_the_second)
+    assert read_seal(sealed_files(killed)[0][0]).iteration == 10
+    validated(work='killed')
+    assert_same_run(killed, whole)
+    best = [read_sealed(work / 'best_score.pth') for work in (whole, killed)]
     assert best[0]['meta']['iter'] == best[1]['meta']['iter']
     hooks = [state['ttl_mm']['hooks']['CheckpointHook']['best'] for state in best]
     assert hooks[0] == hooks[1]
 
 
-def test_the_disk_fills_up_during_a_run(tmp_path, images):
+def test_the_disk_fills_up_during_a_run(train):
     """The old checkpoint stays, and the reason is one sentence."""
-    config = write_config(tmp_path / 'config.py', images)
 
     def fill_up() -> None:
-        write, calls = sealed._HashingFile.write, []
+        write, sizes = sealed._HashingFile.write, []
 
         def writing(self, data):
-            calls.append(len(data))
-            if sum(calls) > 100_000:
+            sizes.append(len(data))
+            if sum(sizes) > 100_000:
                 raise OSError(28, 'No space left on device')
             return write(self, data)
 
         sealed._HashingFile.write = writing
 
-    assert run(config, tmp_path / 'work', prepare=fill_up) == [USER_ERROR]
-    assert len(names(tmp_path / 'work')) == 1
-    log = (tmp_path / 'work_0.log').read_text()
+    work = train('interval=1, max_keep_ckpts=1', code=USER_ERROR, prepare=fill_up)
+    assert len(names(work)) == 1
+    log = log_file(work).read_text()
     assert 'No space left on device' in log
     assert 'Traceback' not in log
-    assert run(config, tmp_path / 'work') == [0]
+    train('interval=1, max_keep_ckpts=1')
 
 
 def test_impossible_settings_are_refused():
     for name, value in {'max_keep_ckpts': 0, 'rule': 'larger'}.items():
         with pytest.raises(UserError, match=f'{name}={value!r}'):
             CheckpointHook(**{name: value})
-
-
-def test_a_stock_hook_keeps_all_as_mmengine_does(tmp_path, images):
-    checkpoint = "dict(type='CheckpointHook', interval=1)"
-    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint)
-    assert run(config, tmp_path / 'work') == [0]
-    assert names(tmp_path / 'work') == [f'epoch_{i}.pth' for i in (1, 2, 3, 4)]
-    assert read_seal(tmp_path / 'work' / 'epoch_2.pth').iteration == 10

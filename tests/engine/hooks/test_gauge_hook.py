@@ -1,15 +1,14 @@
-import json
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import pytest
 import torch
-import torch.multiprocessing
-from mmengine.config import Config
 from mmengine.logging import MMLogger
 from torch import nn
 
-from tests.helpers.paths import ROOT
-from ttl_mm.engine import GaugeHook, Runner
+from tests.helpers.digits_run import logged, train_digits
+from tests.helpers.two_processes import in_two_processes
+from ttl_mm.engine import GaugeHook
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import pooled
 from ttl_mm.gauges import (
@@ -21,7 +20,6 @@ from ttl_mm.gauges import (
 )
 from ttl_mm.models import TruncatedTripletHead
 
-(DIGITS,) = (ROOT / 'configs' / 'digits').glob('ttl_*.py')
 HOOK = {'type': 'ttl_mm.GaugeHook', 'num_batches': 2}
 WHERE = {'epoch', 'iter', 'threads'}
 COLLAPSE = {'gauge/std', 'gauge/effective_rank'}
@@ -54,21 +52,19 @@ class Network(nn.Module):
 class Epoch:
     """Drives the hook over one epoch of random batches and keeps what the network gave."""
 
-    def __init__(self, model, hook, sizes=(12, 12, 12, 12), labelled=True, seed=0):
+    def __init__(self, model, hook, sizes=(12, 12, 12, 12), labeled=True, seed=0):
         generator = torch.Generator().manual_seed(seed)
         self.outputs, self.labels, self.logged = [], [], []
         runner = SimpleNamespace(
-            model=model,
-            iter=0,
-            train_dataloader=sizes,
+            model=model, iter=0, train_dataloader=sizes,
             logger=MMLogger.get_instance('gauges', log_level='ERROR'),
             visualizer=SimpleNamespace(add_scalars=lambda line, step: self.logged.append(line)),
-        )
+        )  # fmt: skip
         hook.before_train(runner)
         for index, size in enumerate(sizes):
             labels = torch.randint(8, (size, 1), generator=generator)
-            samples = [{'gt_label': label} if labelled else {} for label in labels]
-            batch = {'data_samples': [SampleLike(sample) for sample in samples]}
+            samples = [SampleLike(gt_label=label) if labeled else {} for label in labels]
+            batch = {'data_samples': samples}
             hook.before_train_iter(runner, index, batch)
             views = torch.randn(2, size, 1, 5, 5, generator=generator)
             self.outputs.append([output.detach() for output in model(views)])
@@ -101,29 +97,13 @@ def test_gauges_are_those_of_the_last_batches():
     }
 
 
-def test_images_without_labels_have_the_collapse_gauges_only():
-    epoch = Epoch(Network(), GaugeHook(), labelled=False)
-    assert epoch.logged[0].keys() == COLLAPSE | WHERE
-
-
-def test_a_head_without_fixed_ranks_has_no_omega():
-    epoch = Epoch(Network('semi-hard'), GaugeHook())
-    assert epoch.logged[0].keys() == COLLAPSE | {'gauge/class_divergence', *WHERE}
-
-
-class Bare(Network):
-    """A model of another kind, without neck and head."""
-
-    def __init__(self):
-        super().__init__()
-        self.neck = self.head = None
-
-    def forward(self, views):
-        return [self.backbone(view) for view in views]
-
-
-def test_a_model_without_projections_is_left_alone():
-    assert Epoch(Bare(), GaugeHook()).logged == []
+def test_only_what_can_be_measured_is_logged():
+    unlabeled = Epoch(Network(), GaugeHook(), labeled=False)
+    assert unlabeled.logged[0].keys() == COLLAPSE | WHERE
+    without_fixed_ranks = Epoch(Network('semi-hard'), GaugeHook())
+    assert without_fixed_ranks.logged[0].keys() == COLLAPSE | {'gauge/class_divergence', *WHERE}
+    without_projections = nn.Sequential(OrderedDict(backbone=nn.ReLU()))
+    assert Epoch(without_projections, GaugeHook()).logged == []
 
 
 def test_omega_is_measured_at_the_ranks_of_the_head():
@@ -145,72 +125,42 @@ def test_impossible_settings_are_refused():
             GaugeHook(**{setting: 0})
 
 
-def train_digits(work_dir, gauges, collapse=None, loop=None):
-    """Two epochs of three batches of 16 digits."""
-    config = Config.fromfile(DIGITS)
-    config.train_cfg = loop or {'type': 'EpochBasedTrainLoop', 'max_epochs': 2}
-    config.merge_from_dict(
-        {
-            'work_dir': str(work_dir),
-            'train_dataloader.batch_size': 16,
-            'train_dataloader.dataset.indices': 48,
-            'default_hooks.probe': None,
-            'log_level': 'ERROR',
-            'experiment_name': work_dir.name,
-            'default_hooks.gauges': gauges,
-            'default_hooks.collapse': collapse,
-        }
-    )
-    runner = Runner.from_cfg(config)
-    runner.train()
-    (log,) = work_dir.glob('*/vis_data/scalars.json')
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return runner.model, [line for line in lines if 'gauge/std' in line]
+def train(work_dir, loop=None, **hooks):
+    """Two epochs of three batches; the model, and the lines of the log with gauges."""
+    loop = loop or {'by_epoch': True, 'max_epochs': 2}
+    model = train_digits(work_dir, images=48, batch_size=16, loop=loop, **hooks).model
+    return model, logged(work_dir, 'gauge/std')
 
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
     collapse = {'type': 'ttl_mm.CollapseHook', 'interval': 2}
-    return train_digits(tmp_path_factory.mktemp('gauged'), HOOK, collapse)
+    return train(tmp_path_factory.mktemp('gauged'), gauges=HOOK, collapse=collapse)
 
 
-def test_gauges_of_a_run_are_logged_once_per_epoch(trained):
-    _, logged = trained
-    places = [(line['epoch'], line['iter'], line['step']) for line in logged]
-    assert places == [(1, 3, 3), (2, 6, 6)]
-    assert all(line.keys() >= COLLAPSE | CLUSTERING for line in logged)
-
-
-def test_a_loop_by_iteration_logs_the_same_epochs(trained, tmp_path):
-    _, by_epoch = trained
-    loop = {'type': 'IterBasedTrainLoop', 'max_iters': 6}
-    _, by_iteration = train_digits(tmp_path / 'by_iteration', HOOK, loop=loop)
-    assert [line['epoch'] for line in by_iteration] == [line['epoch'] for line in by_epoch]
+def test_gauges_of_a_run_are_logged_once_per_epoch_whatever_the_loop_counts(trained, tmp_path):
+    by_iteration = train(tmp_path, {'by_epoch': False, 'max_iters': 6}, gauges=HOOK)
+    for _, lines in (trained, by_iteration):
+        places = [(line['epoch'], line['iter'], line['step']) for line in lines]
+        assert places == [(1, 3, 3), (2, 6, 6)]
+        assert all(line.keys() >= COLLAPSE | CLUSTERING for line in lines)
 
 
 def test_a_run_is_bit_equal_without_gauges_and_collapse_guard(trained, tmp_path):
     model, _ = trained
-    without = train_digits(tmp_path / 'plain', None)[0].state_dict()
+    without = train(tmp_path, collapse=None)[0].state_dict()
     assert all(torch.equal(value, without[key]) for key, value in model.state_dict().items())
     assert all(not module._forward_hooks for module in model.modules())  # nothing stays attached
 
 
-def measure_as_rank(rank, folder):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
-    )
+def measure_as_rank(rank):
     epoch = Epoch(Network(gather_negatives=True), GaugeHook(num_batches=3), seed=rank)
-    torch.save((epoch.outputs, epoch.labels, epoch.logged), f'{folder}/{rank}.pt')
-    torch.distributed.destroy_process_group()
+    return epoch.outputs, epoch.labels, epoch.logged
 
 
 def test_two_processes_measure_their_joined_batches(tmp_path):
-    torch.multiprocessing.start_processes(
-        measure_as_rank, (str(tmp_path),), nprocs=2, start_method='fork'
-    )
-    results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in (0, 1)]
-    outputs, labels, logged = zip(*results)
-    assert logged[0] == logged[1]
+    outputs, labels, lines = zip(*in_two_processes(tmp_path, measure_as_rank))
+    assert lines[0] == lines[1]
     projections = torch.cat([batch[1] for rank in outputs for batch in rank[1:]])
     omega = []
     for index in (1, 2, 3):  # both processes look for negatives among all keys
@@ -218,5 +168,5 @@ def test_two_processes_measure_their_joined_batches(tmp_path):
         joined = torch.cat([rank[index] for rank in labels])
         false = false_negatives_by_rank(query, key, joined)[:, 1:3]
         omega += [false[:12].any().item(), false[12:].any().item()]
-    assert logged[0][0]['gauge/effective_rank'] == pytest.approx(effective_rank(projections))
-    assert logged[0][0]['gauge/pr_omega_a'] == pytest.approx(sum(omega) / 6)
+    assert lines[0][0]['gauge/effective_rank'] == pytest.approx(effective_rank(projections))
+    assert lines[0][0]['gauge/pr_omega_a'] == pytest.approx(sum(omega) / 6)

@@ -9,7 +9,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from tests.helpers.checkpoints import random_network
+from tests.helpers.checkpoints import assert_bit_equal, below, random_network
+from tests.helpers.digits_run import logged
 from tests.helpers.folders import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.compat.torch_private import BatchNorm
@@ -27,8 +28,7 @@ NARROW = {'stem_channels': 8, 'base_channels': 8}
 @pytest.fixture(scope='module')
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp('weights') / 'epoch_1.pth'
-    state = random_network(0).state_dict()
-    torch.save({'state_dict': {f'backbone.{k}': v for k, v in state.items()}}, path)
+    torch.save({'state_dict': below('backbone.', random_network(0).state_dict())}, path)
     return str(path)
 
 
@@ -53,18 +53,12 @@ def trained(tmp_path_factory, checkpoint):
 
 
 def test_the_backbone_is_the_checkpoint_to_the_last_bit(trained):
-    expected, found = random_network(0).state_dict(), trained[0].model.backbone.state_dict()
-    assert [name for name in expected if not expected[name].equal(found[name])] == []
-
-
-def logged(work_dir, name):
-    (log,) = work_dir.glob('*/vis_data/scalars.json')
-    return [line[name] for line in map(json.loads, log.read_text().splitlines()) if name in line]
+    assert_bit_equal(trained[0].model.backbone.state_dict(), random_network(0).state_dict())
 
 
 def test_last_and_best_epoch_are_reported_apart(trained):
     result = json.loads((trained[1] / 'results.json').read_text())
-    curve = logged(trained[1], 'accuracy/top1')
+    curve = [line['accuracy/top1'] for line in logged(trained[1], 'accuracy/top1')]
     assert len(curve) == 3
     assert result['last']['epoch'] == 3
     assert result['last']['accuracy/top1'] == pytest.approx(curve[-1], abs=1e-3)
@@ -81,7 +75,7 @@ def test_the_schedule_is_the_released_one(trained):
     last = 3 * per_epoch - 1
     warm_up = 1 - (1 - last / (10 * per_epoch - 1)) * (1 - 1e-4)
     cosine = 0.5 * (1 + math.cos(math.pi * 2 / 100))
-    assert logged(trained[1], 'lr')[-1] == pytest.approx(0.15 * warm_up * cosine, rel=2e-3)
+    assert logged(trained[1], 'lr')[-1]['lr'] == pytest.approx(0.15 * warm_up * cosine, rel=2e-3)
 
 
 def test_the_config_in_the_work_dir_tests_and_resumes(tmp_path, checkpoint):
@@ -108,18 +102,14 @@ def test_unmatched_weights_end_the_run_before_it_starts(tmp_path, checkpoint):
 def test_semi_supervised_recipes_train_on_a_folder(tmp_path, checkpoint, percent):
     make_folder(tmp_path / 'train', count=20)
     make_folder(tmp_path / 'val', count=2)
+    in_this_process = {'num_workers': 0, 'persistent_workers': False}
     changes = {
-        'model.backbone.type': 'ResNet_CIFAR',
-        'model.backbone.depth': 18,
-        'model.head.num_classes': 3,
-        'model.head.topk': (1,),
-        'train_dataloader.batch_size': 2,
-        'train_dataloader.num_workers': 0,
-        'train_dataloader.persistent_workers': False,
+        'model.backbone': {'type': 'ResNet_CIFAR', 'depth': 18},
+        'model.head': {'num_classes': 3, 'topk': (1,)},
+        'train_dataloader': {'batch_size': 2, **in_this_process},
         'train_dataloader.dataset.dataset.data_root': str(tmp_path / 'train'),
+        'val_dataloader': in_this_process,
         'val_dataloader.dataset.data_root': str(tmp_path / 'val'),
-        'val_dataloader.num_workers': 0,
-        'val_dataloader.persistent_workers': False,
         'val_evaluator.topk': (1,),
     }
     config = CONFIGS / 'semi' / f'semi_r50_in1k_4xb64_20e_{percent}pct.py'
@@ -146,8 +136,7 @@ def test_every_recipe_builds_a_model_of_the_right_kind(path):
     assert trained == ({'head'} if linear else {'backbone', 'head'})
     norms = [part for part in model.backbone.modules() if isinstance(part, BatchNorm)]
     assert {norm.training for norm in norms} == {not linear}
-    optimizer = config.optim_wrapper.optimizer
-    assert optimizer.weight_decay == (0 if linear else 5e-4)
+    assert config.optim_wrapper.optimizer.weight_decay == (0 if linear else 5e-4)
     (size,) = (part for part in path.stem.split('_') if re.fullmatch(r'\d+xb\d+', part))
     processes, batch = size.split('xb')
     assert int(processes) * int(batch) == config.auto_scale_lr.base_batch_size

@@ -1,7 +1,7 @@
 """The target moves once per optimizer step, after it, by a momentum that follows its schedule."""
 
 from copy import deepcopy
-from pathlib import Path
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import nn
 
+from tests.helpers.two_processes import in_two_processes
 from ttl_mm.engine import TargetUpdateHook
 from ttl_mm.engine.hooks.target_update_hook import cosine_momentum
 from ttl_mm.errors import UserError
@@ -18,6 +19,7 @@ from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
 from ttl_mm.models.algorithm import ADD_THE_HOOK
 
 LR, IMAGES, BATCH = 0.5, 24, 6
+HOOK = dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=10)
 
 
 class Part(nn.Module):
@@ -57,29 +59,28 @@ def build_model():
     return TTLAlgorithm(Part(12, 8), Part(8, 5), head, online_sizes=None, target_sizes=None)
 
 
-def run(folder, model, accumulation=1, epochs=1, hooks=None, loop=None):
+def run(folder, model, accumulation=1, hook=HOOK, **loop):
+    """Train, for one epoch by default; what was watched."""
     watch = Watch()
     runner = Runner(
         model=model,
         work_dir=str(folder),
         train_dataloader=dict(
-            batch_size=BATCH,
-            num_workers=0,
+            batch_size=BATCH, num_workers=0, dataset=DATA,
             sampler=dict(type='DefaultSampler', shuffle=False),
             collate_fn=dict(type='default_collate'),
-            dataset=DATA,
         ),
-        train_cfg=loop or dict(by_epoch=True, max_epochs=epochs),
+        train_cfg=loop or dict(by_epoch=True, max_epochs=1),
         optim_wrapper=dict(
             accumulative_counts=accumulation, optimizer=dict(type='SGD', lr=LR, momentum=0.9)
         ),
         default_hooks=dict(checkpoint=None, logger=None),
-        custom_hooks=[TargetUpdateHook(horizon_epochs=10), watch] if hooks is None else hooks,
+        custom_hooks=[hook, watch] if hook else [],
         randomness=dict(seed=11),
         experiment_name=f'run_{id(watch)}',
         default_scope='mmpretrain',
         log_level='ERROR',
-    )
+    )  # fmt: skip
     runner.train()
     return watch
 
@@ -109,49 +110,46 @@ def test_step_under_accumulation_is_one_on_the_mean_of_the_losses(tmp_path):
 
 def test_remainder_of_the_accumulation_moves_it_too(tmp_path):
     """Eight iterations in steps of three: mmengine steps at the last one as well."""
-    watch = run(tmp_path, build_model(), accumulation=3, epochs=2)
+    watch = run(tmp_path, build_model(), accumulation=3, by_epoch=True, max_epochs=2)
     moved = [i for i in range(1, 8) if not torch.equal(watch.targets[i], watch.targets[i - 1])]
     assert moved == [2, 5, 7]
 
 
 def test_momentum_is_logged_and_the_model_knows_its_iteration(tmp_path):
-    watch = run(tmp_path, build_model(), epochs=2)
-    assert watch.momenta == [cosine_momentum(i, 40, 0.99) for i in range(8)]
-    assert watch.sizes == [(11, i) for i in range(8)]
+    for loop, horizon, iterations in (
+        (dict(by_epoch=True, max_epochs=2), dict(horizon_epochs=2), 8),
+        (dict(by_epoch=False, max_iters=10), dict(horizon_iters=8), 10),
+    ):
+        hook = dict(type='ttl_mm.TargetUpdateHook', **horizon)
+        watch = run(tmp_path, build_model(), hook=hook, **loop)
+        assert watch.momenta == [cosine_momentum(i, 8, 0.99) for i in range(iterations)]
+        assert watch.sizes == [(11, i) for i in range(iterations)]
+    assert watch.momenta[-1] == 1
 
 
-def test_target_starts_in_step_with_weights_that_came_late(tmp_path):
-    """Such as those of ``load_from``, which mmengine loads after the initialisation."""
+def test_target_starts_in_step_with_weights_that_came_late_and_is_left_alone_on_resume(tmp_path):
+    """Late are those of ``load_from``, which mmengine loads after the initialization."""
     model = build_model()
     nn.init.constant_(model.neck.fc.weight, 3.0)
     watch = run(tmp_path, model, accumulation=4)
     assert (watch.targets[0] == 3).all()
+    nn.init.constant_(model.target_neck.fc.weight, 5.0)
+    TargetUpdateHook(horizon_epochs=10).before_train(fake_runner(model, iteration=5))
+    assert (model.target_neck.fc.weight == 5).all()
 
 
-def test_without_the_hook_mmengines_runner_stops_at_the_second_iteration(tmp_path):
+def test_without_the_hook_mmengines_runner_stops_and_says_the_line_that_helps(
+    tmp_path,
+):
     model, views = build_model(), []
     model.backbone.register_forward_hook(lambda *_: views.append(1))
     with pytest.raises(UserError, match='horizon_epochs=200'):
-        run(tmp_path, model, hooks=[])
-    assert len(views) == 2  # of one iteration
-
-
-def test_the_line_of_the_message_is_the_remedy(tmp_path):
+        run(tmp_path, model, hook=None)
+    assert len(views) == 2  # of one iteration: it stops at the second
     line = ADD_THE_HOOK.splitlines()[-1]
     hook = Config.fromstring(line, '.py').default_hooks.target_update
-    model = build_model()
-    nn.init.constant_(model.target_neck.fc.weight, 3.0)
-    watch = Watch()
-    run(tmp_path, model, hooks=[hook, watch])
-    moved = [not torch.equal(*pair) for pair in zip(watch.targets, watch.targets[1:])]
-    assert moved == [True] * 3
-
-
-def test_the_horizon_in_iterations_for_a_loop_by_iterations(tmp_path):
-    watch, loop = Watch(), dict(by_epoch=False, max_iters=7)
-    run(tmp_path, build_model(), hooks=[TargetUpdateHook(horizon_iters=5), watch], loop=loop)
-    assert watch.momenta == [cosine_momentum(i, 5, 0.99) for i in range(7)]
-    assert watch.momenta[-1] == 1
+    targets = run(tmp_path, build_model(), hook=hook).targets
+    assert [not torch.equal(*pair) for pair in pairwise(targets)] == [True] * 3
 
 
 def test_a_model_without_a_target_is_refused():
@@ -163,22 +161,13 @@ def fake_runner(model, iteration):
     return SimpleNamespace(model=model, iter=iteration, seed=1, train_dataloader=range(10))
 
 
-def test_resumed_target_is_left_alone():
-    model = build_model()
-    nn.init.constant_(model.target_neck.fc.weight, 3.0)
-    TargetUpdateHook(horizon_epochs=10).before_train(fake_runner(model, iteration=5))
-    assert (model.target_neck.fc.weight == 3).all()
-
-
 def test_momentum_of_the_schedule():
     """End points and middle, of the paper's 200 epochs of 1540 iterations."""
     horizon = 308_000
-    assert cosine_momentum(0, horizon, 0.99) == pytest.approx(0.99)
-    assert cosine_momentum(4, horizon, 0.99) == pytest.approx(0.99, abs=1e-6)
-    assert cosine_momentum(horizon // 2, horizon, 0.99) == pytest.approx(0.995)
-    assert cosine_momentum(horizon - 1, horizon, 0.99) == pytest.approx(1.0)
-    assert cosine_momentum(horizon, horizon, 0.99) == 1.0
-    assert cosine_momentum(2 * horizon, horizon, 0.99) == 1.0  # no way back
+    for iteration, expected in {0: 0.99, 4: 0.99, 154_000: 0.995, 307_999: 1.0}.items():
+        assert cosine_momentum(iteration, horizon, 0.99) == pytest.approx(expected)
+    for iteration in (horizon, 2 * horizon):  # no way back
+        assert cosine_momentum(iteration, horizon, 0.99) == 1.0
 
 
 def test_invalid_settings_are_refused():
@@ -188,18 +177,13 @@ def test_invalid_settings_are_refused():
             TargetUpdateHook(epochs, iterations)
 
 
-def seeds_of(rank, folder):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
-    )
+def seed_of(rank):
     hook, runner = TargetUpdateHook(horizon_epochs=10), fake_runner(build_model(), iteration=0)
     runner.seed = 7 + rank  # as with diff_rank_seed
     hook.before_train(runner)
     hook.before_train_iter(runner, 0)
-    Path(folder, str(rank)).write_text(str(runner.model.seed))
-    torch.distributed.destroy_process_group()
+    return runner.model.seed
 
 
 def test_processes_agree_on_the_sizes(tmp_path):
-    torch.multiprocessing.start_processes(seeds_of, (str(tmp_path),), nprocs=2, start_method='fork')
-    assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == ['7', '7']
+    assert in_two_processes(tmp_path, seed_of) == [7, 7]
