@@ -7,6 +7,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from PIL import Image
 
+from tests.helpers.digits_run import DIGITS
+from tests.helpers.folders import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
 from ttl_mm.errors import UserError
@@ -14,21 +16,12 @@ from ttl_mm.evaluation.sources import from_model, open_source
 from ttl_mm.gauges import analyze_features
 from ttl_mm.registry import MODELS
 
-(DIGITS,) = (ROOT / 'configs').rglob('ttl_*_digits_*.py')
 BATCH = ['--batch-size', '10', '--batches', '20', '--size', '16']
 
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    """Three classes of eight grey 16 x 16 images, and a mean per class."""
-    root = tmp_path_factory.mktemp('images')
-    rng = np.random.default_rng(0)
-    for label, name in enumerate(('cat', 'cow', 'dog')):
-        (root / name).mkdir()
-        for i in range(8):
-            pixels = (rng.integers(120, size=(16, 16, 3)) + 60 * label).astype(np.uint8)
-            Image.fromarray(pixels).save(root / name / f'{i}.png')
-    return root
+    return make_folder(tmp_path_factory.mktemp('images'), count=8, size=16, widen=0)
 
 
 @pytest.fixture(scope='module')
@@ -91,25 +84,20 @@ def test_the_command_writes_the_numbers_of_the_analysis(folder, checkpoint, tmp_
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / 'index.html')
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
+def test_what_is_missing_or_does_not_fit_is_said(folder, checkpoint, tmp_path, capsys):
+    job = ['analyze', str(checkpoint), '--out', str(tmp_path), *BATCH]
+    data, configs = ['--data', str(folder)], str(ROOT / 'configs')
+    other = [*data, '--head', '--config']
+    for arguments, message in (
         ([], 'name labelled images with --data'),
-        (['--data', '.', '--head'], 'name its config with --config'),
-        (['--data', '.', '--ranks', 'five'], '--ranks five'),
-        (['--data', '.', '--ranks', '5..2'], '--ranks 5..2'),
-    ],
-)
-def test_what_is_missing_is_asked_for(checkpoint, arguments, message, tmp_path, capsys):
-    assert main(['analyze', str(checkpoint), *arguments, '--out', str(tmp_path)]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_a_checkpoint_of_another_model_is_named(folder, checkpoint, tmp_path, capsys):
-    job = ['analyze', str(checkpoint), '--data', str(folder), '--head', '--out', str(tmp_path)]
-    for config, message in (
-        ('ttl_r50_8xb104_200e.py', 'tensors of the model are in'),
-        ('linear/linear_r18_digits_1xb256_100e.py', 'has model ImageClassifier'),
+        ([*data, '--head'], 'name its config with --config'),
+        ([*data, '--ranks', 'five'], '--ranks five'),
+        ([*data, '--ranks', '5..2'], '--ranks 5..2'),
+        ([*other, f'{configs}/ttl_r50_8xb104_200e.py'], 'tensors of the model are in'),
+        (
+            [*other, f'{configs}/linear/linear_r18_digits_1xb256_100e.py'],
+            'has model ImageClassifier',
+        ),
     ):
-        assert main([*job, '--config', str(ROOT / 'configs' / config), *BATCH]) == 2
+        assert main([*job, *arguments]) == 2
         assert message in capsys.readouterr().err

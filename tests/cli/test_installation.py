@@ -2,14 +2,17 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from ttl_mm.cli import _installation as doctor
 
 
 def test_a_release_ends_where_no_number_follows():
     versions = ('2.13.0+cpu', '0.28.0', '1.0.0rc6')
     assert [doctor.release(text) for text in versions] == [(2, 13, 0), (0, 28, 0), (1, 0)]
+
+
+def only(**versions):
+    """In place of ``installed``: there are these distributions and no others."""
+    return lambda *names: next(((name, versions[name]) for name in names if name in versions), None)
 
 
 def test_wrong_python_is_a_failure(monkeypatch):
@@ -19,25 +22,19 @@ def test_wrong_python_is_a_failure(monkeypatch):
     assert '3.8.1' in finding.text
 
 
-@pytest.mark.parametrize(
-    ('vision', 'ops_load', 'level'),
-    [('0.28.0', True, 'ok'), ('0.28.0', False, 'warning'), ('0.27.1', True, 'failure')],
-)
-def test_torchvision_must_be_of_the_release_of_torch(monkeypatch, vision, ops_load, level):
-    versions = {'torch': '2.13.0+cpu', 'torchvision': vision}
-    monkeypatch.setattr(doctor, 'installed', lambda name: (name, versions[name]))
-    monkeypatch.setattr(doctor.torchvision_guard, 'ops_load', lambda: ops_load)
-    assert doctor.check_torchvision().level == level
+def test_torchvision_must_be_of_the_release_of_torch(monkeypatch):
+    cases = [('0.28.0', True, 'ok'), ('0.28.0', False, 'warning'), ('0.27.1', True, 'failure')]
+    for vision, ops_load, level in cases:
+        monkeypatch.setattr(doctor, 'installed', only(torch='2.13.0+cpu', torchvision=vision))
+        monkeypatch.setattr(doctor.torchvision_guard, 'ops_load', lambda loads=ops_load: loads)
+        assert doctor.check_torchvision().level == level
 
 
-def test_missing_needed_package_is_a_failure_and_optional_one_a_warning(monkeypatch):
-    monkeypatch.setattr(doctor, 'installed', lambda *names: None)
+def test_a_missing_or_old_package_is_a_failure_and_an_optional_one_a_warning(monkeypatch):
+    monkeypatch.setattr(doctor, 'installed', only())
     assert doctor.check_package('mmpretrain').level == 'failure'
     assert doctor.check_package('mmselfsup').level == 'warning'
-
-
-def test_old_package(monkeypatch):
-    monkeypatch.setattr(doctor, 'installed', lambda *names: (names[0], '1.1.0'))
+    monkeypatch.setattr(doctor, 'installed', only(mmpretrain='1.1.0'))
     finding = doctor.check_package('mmpretrain')
     assert finding.level == 'failure'
     assert '1.2.0' in finding.text
@@ -51,8 +48,7 @@ def test_two_families_at_once(monkeypatch):
 
 
 def test_upstream_mmcv_with_numpy_2(monkeypatch):
-    found = {'numpy': '2.2.6', 'mmcv': '2.1.0'}
-    monkeypatch.setattr(doctor, 'installed', lambda n, *_: (n, found[n]) if n in found else None)
+    monkeypatch.setattr(doctor, 'installed', only(numpy='2.2.6', mmcv='2.1.0'))
     assert doctor.check_numpy().level == 'failure'
 
 
@@ -61,8 +57,7 @@ def test_absent_data_folder(tmp_path):
 
 
 def run_doctor(**environment):
-    command = [sys.executable, '-m', 'ttl_mm', 'doctor']
-    environment = {**os.environ, **environment}
+    command, environment = [sys.executable, '-m', 'ttl_mm', 'doctor'], {**os.environ, **environment}
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 

@@ -2,26 +2,20 @@ import re
 import subprocess
 import sys
 
-import pytest
 from mmengine.config import Config
 
+from tests.helpers.digits_run import DIGITS
 from tests.helpers.folders import make_folder
-from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
 from ttl_mm.engine.runner.launch import train
 
 SMALL_NETWORK = {
     'model.backbone': {'type': 'ResNet_CIFAR', 'depth': 18, 'base_channels': 4, 'stem_channels': 4},
-    'model.neck.in_channels': 32,
-    'model.neck.hid_channels': 16,
-    'model.neck.out_channels': 8,
-    'model.head.predictor.in_channels': 8,
-    'model.head.predictor.hid_channels': 16,
-    'model.head.predictor.out_channels': 8,
+    'model.neck': {'in_channels': 32, 'hid_channels': 16, 'out_channels': 8},
+    'model.head.predictor': {'in_channels': 8, 'hid_channels': 16, 'out_channels': 8},
     'model.online_sizes': (16, 16),
     'model.target_sizes': (16, 16),
-    'train_dataloader.num_workers': 0,
-    'train_dataloader.persistent_workers': False,
+    'train_dataloader': {'num_workers': 0, 'persistent_workers': False},
     'default_hooks.logger.interval': 1,
     'log_level': 'ERROR',
 }
@@ -53,31 +47,23 @@ def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys
 
 
 def test_memory_limits_the_batch_by_the_recipes_own_network(tmp_path, capsys):
-    (digits,) = (ROOT / 'configs').rglob('ttl*_digits_*.py')
-    facts = ['--images', '1200', '--classes', '10', '--config', str(digits)]
+    facts = ['--images', '1200', '--classes', '10', '--config', str(DIGITS)]
     assert main(['plan', *facts, '--memory', '0.80', '--out', str(tmp_path / 'plan.py')]) == 0
     (fits,) = re.findall(r'^(\d+) images fit into 0.8 GB', capsys.readouterr().out, re.MULTILINE)
     assert Config.fromfile(tmp_path / 'plan.py').train_dataloader.batch_size == int(fits) < 32
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
-        ([], 'number of images is missing'),
-        (['--images', '100'], 'number of classes is missing'),
-        (['--images', '100', '--classes', '5', '--config', 'nowhere.py'], 'nowhere.py does not'),
-    ],
-)
-def test_missing_facts_are_asked_for(arguments, message, tmp_path, capsys):
-    assert main(['plan', *arguments, '--out', str(tmp_path / 'plan.py')]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_an_existing_file_is_not_overwritten(tmp_path, capsys):
+def test_missing_facts_are_asked_for_and_an_existing_file_is_not_overwritten(tmp_path, capsys):
     out = tmp_path / 'plan.py'
     out.write_text('mine')
-    assert main(['plan', '--images', '1000', '--classes', '10', '--out', str(out)]) == 2
-    assert 'exists' in capsys.readouterr().err
+    for arguments, message in (
+        ('', 'number of images is missing'),
+        ('--images 100', 'number of classes is missing'),
+        ('--images 100 --classes 5 --config nowhere.py', 'nowhere.py does not'),
+        ('--images 1000 --classes 10', 'exists'),
+    ):
+        assert main(['plan', *arguments.split(), '--out', str(out)]) == 2
+        assert message in capsys.readouterr().err
     assert out.read_text() == 'mine'
 
 

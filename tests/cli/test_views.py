@@ -17,32 +17,33 @@ def images(tmp_path):
     return write_images(tmp_path / 'images', 3, 40, 40)
 
 
-def draw(tmp_path, *arguments) -> np.ndarray:
-    out = tmp_path / 'sheet.png'
+def draw(tmp_path, *arguments, config=None) -> np.ndarray:
+    """The sheet that is drawn by the text of a config, or without one."""
+    out, path = tmp_path / 'sheet.png', tmp_path / 'config.py'
+    if config:
+        path.write_text(config)
+        arguments += '--config', path
     assert main(['views', *map(str, arguments), '--epochs', '1', '--out', str(out)]) == 0
     return decode_image(out)
 
 
 def test_a_folder_is_drawn_with_the_views_of_the_paper(images, tmp_path, capsys):
-    sheet = draw(tmp_path, '--data', images, '--images', '2')
-    assert sheet.shape[0] > 2 * 160
-    assert sheet.shape[1] > 3 * 160
+    height, width, _ = draw(tmp_path, '--data', images, '--images', '2').shape
+    assert height > 2 * 160
+    assert width > 3 * 160
     assert capsys.readouterr().out.rstrip().endswith('sheet.png')
 
 
-def test_the_config_decides_on_the_views(images, tmp_path):
-    config = tmp_path / 'config.py'
-    widths = []
-    for num in (1, 3):
-        config.write_text(CONFIG.format(num=num))
-        widths.append(draw(tmp_path, '--data', images, '--config', config).shape[1])
-    assert widths[1] - widths[0] == 2 * (160 + 2 * FRAME + GAP)
-
-
-def test_a_config_brings_its_own_images(images, tmp_path):
-    config = tmp_path / 'config.py'
-    config.write_text(CONFIG.format(num=1).replace("'missing'", repr(str(images))))
-    assert draw(tmp_path, '--config', config).shape[0] > 3 * 160
+def test_a_config_decides_on_the_views_and_brings_its_own_images(images, tmp_path):
+    one, three = (draw(tmp_path, '--data', images, config=CONFIG.format(num=num)) for num in (1, 3))
+    assert three.shape[1] - one.shape[1] == 2 * (160 + 2 * FRAME + GAP)
+    own = CONFIG.format(num=1).replace("'missing'", repr(str(images)))
+    assert draw(tmp_path, config=own).shape == one.shape
+    # a Fraction keeps its folder's pipeline, which also serves for another folder
+    wrapped = "train_dataloader['dataset'] = dict(type='ttl_mm.Fraction', fraction=0.5, dataset={})"
+    config = CONFIG.format(num=1) + wrapped.format("train_dataloader['dataset']")
+    assert draw(tmp_path, '--data', images, config=config).shape == one.shape
+    assert one.shape[0] > 3 * 160
 
 
 def test_what_cannot_be_drawn_is_said_in_one_sentence(images, tmp_path, capsys):
@@ -57,11 +58,3 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(images, tmp_path, capsys):
     ]:
         assert main(['views', *arguments]) == 2
         assert sentence in capsys.readouterr().err
-
-
-def test_wrappers_of_a_config_are_drawn_too(images, tmp_path):
-    """A Fraction keeps its folder's pipeline, which also serves for another folder."""
-    config = tmp_path / 'config.py'
-    loader = "train_dataloader['dataset'] = dict(type='ttl_mm.Fraction', fraction=0.5, dataset={})"
-    config.write_text(CONFIG.format(num=1) + loader.format("train_dataloader['dataset']"))
-    assert draw(tmp_path, '--data', images, '--config', config).shape[0] > 3 * 160

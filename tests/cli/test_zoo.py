@@ -14,19 +14,13 @@ def zoo(tmp_path, monkeypatch):
     source = tmp_path / 'net.pth'
     source.write_bytes(DATA)
     common = {'kind': 'backbone', 'licence': 'MIT', 'about': 'a test', 'backbone': {}}
-    entries = {
-        'net': {
-            **common,
-            'file': 'net.pth',
-            'size': len(DATA),
-            'sha256': hashlib.sha256(DATA).hexdigest(),
-            'urls': [source.as_uri()],
-            'results': [
-                {'metric': 'kNN top-1', 'value': 90.1, 'source': 'measured', 'command': 'ttl knn'}
-            ],
-        },
-        'old': {**common, 'file': 'old.pth', 'size': None, 'sha256': None, 'urls': ['file:///no']},
-    }
+    result = {'metric': 'kNN top-1', 'value': 90.1, 'source': 'measured', 'command': 'ttl knn'}
+    published = {
+        'file': 'net.pth', 'size': len(DATA), 'sha256': hashlib.sha256(DATA).hexdigest(),
+        'urls': [source.as_uri()], 'results': [result],
+    }  # fmt: skip
+    unhashed = {'file': 'old.pth', 'size': None, 'sha256': None, 'urls': ['file:///no']}
+    entries = {'net': common | published, 'old': common | unhashed}
     (tmp_path / 'manifest.json').write_text(json.dumps(entries))
     monkeypatch.setenv('TTL_ZOO_MANIFEST', str(tmp_path / 'manifest.json'))
     monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path / 'cache'))

@@ -22,13 +22,9 @@ def test_accumulative_counts():
 
 
 def test_built_train_loop(tmp_path):
-    runner = Runner(
-        nn.Linear(1, 1),
-        str(tmp_path),
-        train_dataloader={},
-        train_cfg={'by_epoch': True},
-        optim_wrapper={'optimizer': {'type': 'SGD', 'lr': 0.1}},
-    )
+    loop = dict(train_dataloader={}, train_cfg={'by_epoch': True})
+    optimizer = {'optimizer': {'type': 'SGD', 'lr': 0.1}}
+    runner = Runner(nn.Linear(1, 1), str(tmp_path), optim_wrapper=optimizer, **loop)
     assert private.built_train_loop(runner) is None
     runner._train_loop = loop = object()
     assert private.built_train_loop(runner) is loop

@@ -31,11 +31,9 @@ class TwoConvolutions(nn.Conv2d):
 
 def test_convolutions_keep_their_inputs():
     model, images = TwoConvolutions(8, 8, 3, padding=1), [torch.randn(4, 8, 16, 16)]
-    for half, kept in (
-        (False, 4),  # the input of the second convolution; that of the first is the image
-        (True, 2 + 2),  # both inputs in two bytes, beside the image in four
-    ):
-        assert measure_memory(model, images, half).per_image == 8 * 16 * 16 * (4 + kept)
+    full, half = (measure_memory(model, images, half).per_image for half in (False, True))
+    assert full == 8 * 16 * 16 * (4 + 4)  # the image, which is the first input, and the second
+    assert half == 8 * 16 * 16 * (4 + 2 + 2)  # the image, and both inputs in two bytes
 
 
 def test_the_largest_batch_fits_and_the_next_does_not():

@@ -18,6 +18,5 @@ def test_the_page_and_its_numbers(tmp_path):
     numbers = json.loads((tmp_path / 'analysis.json').read_text())
     assert numbers['perfect']['rates'] == analyses['perfect'].rates
     assert numbers['noise']['frequencies']['ranks 2..10'].keys() == {'pr_omega_a', 'pr_omega_b'}
-    text = page.read_text()
-    assert f'{analyses["noise"].divergence:.3f}' in text
+    assert f'{analyses["noise"].divergence:.3f}' in page.read_text()
     assert {p.name for p in tmp_path.glob('*.png')} == {'ranks.png', 'both_sides.png'}

@@ -7,7 +7,6 @@ from ttl_mm.report.neighbors import RIGHT, WRONG, draw_neighbors, images_of
 
 
 def test_frames_tell_right_from_wrong_neighbors():
-    """Seen by their colors: the frame of a right neighbor, then that of a wrong one."""
     images = {'train': np.zeros((2, 4, 4, 3), np.uint8), 'test': np.zeros((1, 4, 4, 3), np.uint8)}
     nearest, hits = torch.tensor([[0, 1]]), torch.tensor([[True, False]])
     picture = draw_neighbors(images, nearest, hits, torch.ones(1, 2), torch.tensor([0]))

@@ -11,7 +11,7 @@ from mmengine.visualization import LocalVisBackend
 from torch import nn
 
 from tests.helpers.folders import make_folder
-from tests.helpers.page import Page
+from tests.helpers.page import page_of
 from tests.helpers.work_dirs import EPOCH, write_start
 from ttl_mm.cli import main
 from ttl_mm.datasets.image_folder import ImageFolder
@@ -27,8 +27,7 @@ def write_features(path, names, labels, **about):
     """Features of ten dimensions, the class in one of them."""
     features = np.random.default_rng(0).normal(size=(len(names), 10)).astype(np.float32)
     features[np.arange(len(names)), labels] += 9
-    origin = {'weights': 'ab' * 32, 'checkpoint': 'net.pth', 'checkpoint_sha256': 'cd' * 32}
-    about = {**origin, 'versions': {}, 'crop': '32', **about}
+    about = {'weights': 'ab' * 32, 'checkpoint': 'net.pth', 'versions': {}, 'crop': '32', **about}
     writer = FeatureWriter(path, {4: 10}, names, ['ant', 'bee'], about, len(names))
     writer.write(0, {4: features}, np.asarray(labels))
     writer.finish()
@@ -47,19 +46,13 @@ def evaluated(tmp_path):
     return folder
 
 
-def page_of(tmp_path, *paths):
-    return Page(write_report(paths, tmp_path / 'page', with_paper=False))
-
-
 def test_figures_of_eval_have_a_section_for_each_protocol(evaluated, tmp_path):
     figures = json.loads((evaluated / 'figures.json').read_text())
     for given in (evaluated, evaluated / 'figures.json', tmp_path):
         page = page_of(tmp_path, given)
         knn, linear = page.tables.values()
-        assert list(page.tables) == [
-            'Weighted kNN, cosine',
-            'Logistic regression on frozen features',
-        ]
+        titles = ['Weighted kNN, cosine', 'Logistic regression on frozen features']
+        assert list(page.tables) == titles
         header, *rows = knn[0]
         assert header == [*BASIS, 'top-1 (%)']
         assert [row[-1] for row in rows] == [f'{f["value"]:.2f}' for f in figures[:2]]
@@ -93,8 +86,7 @@ def test_figures_of_reid_share_a_row(tmp_path):
 
 def write_linear(work_dir, protocol, accuracies):
     """What a run with ResultHook leaves behind."""
-    losses = {5: float('nan')}
-    last = len(accuracies) * EPOCH
+    last, losses = len(accuracies) * EPOCH, {5: float('nan')}
     write_start(work_dir, '1', 1, last, probes=False, loss=lambda i: losses.get(i, 1.0))
     config = work_dir / '1' / 'vis_data' / 'config.py'
     hook = "default_hooks = dict(result=dict(type='ttl_mm.ResultHook', protocol='kind'))"
@@ -104,13 +96,10 @@ def write_linear(work_dir, protocol, accuracies):
     loader = SimpleNamespace(dataset=ImageFolder(str(data), with_label=True))
     runner = SimpleNamespace(
         _train_loop=SimpleNamespace(),  # it trains, so that results are kept
-        work_dir=work_dir,
-        max_epochs=len(accuracies),
+        work_dir=work_dir, max_epochs=len(accuracies), logger=logging.getLogger('test'),
         model=SimpleNamespace(backbone=nn.Linear(2, 2)),
-        logger=logging.getLogger('test'),
-        train_dataloader=loader,
-        val_dataloader=loader,
-    )
+        train_dataloader=loader, val_dataloader=loader,
+    )  # fmt: skip
     hook = ResultHook(protocol)
     for runner.epoch, accuracy in enumerate(accuracies, 1):
         hook.after_val_epoch(runner, {'accuracy/top1': accuracy})
@@ -156,8 +145,8 @@ def write_detection(work_dir, prefix, lr, load_from=None):
 
 
 def test_detection_runs_compare_within_a_recipe(tmp_path):
-    runs = [write_detection(tmp_path / name, 'coco/', lr) for name, lr in
-            (('a', 0.02), ('b', 0.02), ('c', 0.05))]  # fmt: skip
+    rates = {'a': 0.02, 'b': 0.02, 'c': 0.05}
+    runs = [write_detection(tmp_path / name, 'coco/', lr) for name, lr in rates.items()]
     page = page_of(tmp_path, *runs)
     recipe = 'Detection, COCO AP (%), model MaskRCNN, iterations 40, learning rate '
     assert set(page.tables) == {f'{recipe}0.02', f'{recipe}0.05'}
@@ -171,27 +160,28 @@ def test_detection_runs_compare_within_a_recipe(tmp_path):
 def test_the_two_measures_on_voc_are_two_protocols(tmp_path):
     folder = write_detection(tmp_path / 'run', 'voc/', 0.2, load_from='iter_40.pth')
     dump({'voc/AP': 0.5, 'voc/coco101_AP': 0.4, 'time': 1.0}, folder / '1' / '1.json')
+    found = ['run', 'iter_40.pth, which started from ttl.pth']
     for given in (folder, folder / '1' / '1.json'):
         tables = page_of(tmp_path, given).tables
-        assert [(title.split(',')[1], table[1][0], table[1][1], table[1][-1])
-                for title, (table,) in tables.items()] == [
-            (measure, 'run', 'iter_40.pth, which started from ttl.pth', value)
-            for measure, value in ((' VOC2007 11-point AP (%)', '50.00'),
-                                   (' AP (%) on VOC by the rules of COCO', '40.00'))
-        ]  # fmt: skip
+        rows = {title.split(', ')[1]: table[1] for title, (table,) in tables.items()}
+        assert {measure: [*row[:2], row[-1]] for measure, row in rows.items()} == {
+            'VOC2007 11-point AP (%)': [*found, '50.00'],
+            'AP (%) on VOC by the rules of COCO': [*found, '40.00'],
+        }
 
 
 def test_files_of_others_are_named(tmp_path):
+    unknown = 'holds no results that are known here'
     for name, content, message in [
-        ('results.json', '{"last": 3}', 'results.json holds no results that are known here'),
-        ('figures.json', '[{"a": 1}]', 'figures.json holds no results that are known here'),
-        ('figures.json', '[{"pro', 'figures.json holds no results that are known here'),
-        ('package.json', '{"name": "x"}', 'package.json holds no log and no results'),
-        ('scan.json', '7', 'scan.json holds no results that are known here'),
+        ('results.json', '{"last": 3}', unknown),
+        ('figures.json', '[{"a": 1}]', unknown),
+        ('figures.json', '[{"pro', unknown),
+        ('package.json', '{"name": "x"}', 'holds no log and no results'),
+        ('scan.json', '7', unknown),
     ]:
         file = tmp_path / name
         file.write_text(content)
-        with pytest.raises(UserError, match=message) as caught:
+        with pytest.raises(UserError, match=f'{name} {message}') as caught:
             write_report([file], tmp_path / 'page')
         assert '\n' not in str(caught.value)
         file.unlink()
