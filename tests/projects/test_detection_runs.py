@@ -1,31 +1,33 @@
-"""Both detectors on generated images: train, save, resume, test, and all their figures.
-
-The configs are the shipped ones; only sizes differ: those of smoke.py, and a narrow ResNet-18.
-"""
+"""Both detectors by the shipped configs, in the sizes of smoke.py and with a narrow ResNet-18."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from runpy import run_path
 
 import pytest
 import torch
+from mmdet.datasets import CocoDataset, VOCDataset
+from mmdet.registry import DATASETS, MODELS
 
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
-from tests.helpers.checkpoints import below, make_resnet
+from tests.helpers.checkpoints import assert_bit_equal, below, make_resnet
 from tests.helpers.detection_data import write_coco, write_voc
 from tests.helpers.paths import ROOT
 from tests.helpers.toy_run import free_port, run
 from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.sealed import read_sealed
 from ttl_mm.cli import main
 from ttl_mm.config import read_config
 from ttl_mm.engine.runner import launch
 from ttl_mm.errors import UserError
 
 CONFIGS = ROOT / 'projects' / 'detection' / 'configs'
+SMOKE = run_path(str(CONFIGS.parent / 'smoke.py'))
 COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 
 
@@ -40,8 +42,6 @@ def checkpoint(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope='module')
 def data(tmp_path_factory) -> Path:
-    from mmdet.datasets import CocoDataset, VOCDataset
-
     root = tmp_path_factory.mktemp('data')
     write_coco(root, 4, 2, CocoDataset.METAINFO['classes'])
     write_voc(root, 2, 2, VOCDataset.METAINFO['classes'], years=('VOC2007', 'VOC2012'))
@@ -52,7 +52,7 @@ def small(name: str, data: Path, checkpoint: Path, monkeypatch) -> tuple[str, di
     """A shipped config, and the options that bring it to a size for a CPU."""
     monkeypatch.setenv('COCO_ROOT', str(data / 'coco'))
     monkeypatch.setenv('VOC_ROOT', str(data / 'VOCdevkit'))
-    options = run_path(str(CONFIGS.parent / 'smoke.py'))['options'](name) | {
+    options = SMOKE['options'](name) | {
         'model.backbone.depth': 18,
         '+model.backbone.base_channels': 16,
         '+model.backbone.stem_channels': 16,
@@ -82,18 +82,14 @@ def small(name: str, data: Path, checkpoint: Path, monkeypatch) -> tuple[str, di
 
 def logged(work_dir: Path, key: str) -> list[int]:
     """The iterations at which ``key`` was logged."""
-    lines = [
-        json.loads(line)
-        for path in sorted(work_dir.glob('*/vis_data/scalars.json'))
-        for line in path.read_text().splitlines()
-    ]
+    logs = sorted(work_dir.glob('*/vis_data/scalars.json'))
+    lines = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
     return [line['step'] for line in lines if key in line]
 
 
 def test_coco_train_save_resume_test(data, checkpoint, tmp_path, monkeypatch) -> None:
     config, options = small(COCO, data, checkpoint, monkeypatch)
-    options['visualizer.name'] = tmp_path.name  # visualizers of one name share a folder
-    work_dir = str(tmp_path)
+    options['visualizer.name'] = work_dir = str(tmp_path)  # those of one name share a folder
     launch.train(config, work_dir, cfg_options=options)
     launch.train(config, work_dir, 'auto', cfg_options=options | {'train_cfg.max_iters': 3})
     assert logged(tmp_path, 'loss_mask') == [1, 2, 3]  # none repeated, none left out
@@ -133,10 +129,7 @@ def parsed(tool: str, call: list[str], monkeypatch) -> dict:
 
 
 def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch, capsys) -> None:
-    """From a checkpoint to figures by what run.sh and test.sh call, continued in between.
-
-    Their calls run here, where mmdet is imported already; test_launchers.py starts torchrun.
-    """
+    """What run.sh and test.sh call runs here, where mmdet is imported; see also the next test."""
     config, options = small(f'{VOC}_moco', data, checkpoint, monkeypatch)
     options['visualizer.name'] = tmp_path.name
     pairs = [f'{key}={value}'.replace(' ', '') for key, value in options.items()]
@@ -154,57 +147,60 @@ def test_voc_by_the_scripts(data, checkpoint, tmp_path, monkeypatch, capsys) -> 
 
         arguments = parsed('train', training, monkeypatch)
         assert arguments['launcher'] == 'pytorch'
-        join = lambda: os.environ.update(group)  # noqa: E731
+        join = partial(os.environ.update, group)
         assert run(arguments.pop('config'), work_dir, prepare=join, **arguments) == [0]
     assert logged(work_dir, 'loss_rpn_cls') == [1, 2, 3]
 
     (call,) = calls_of(tmp_path, 'test.sh', config, str(work_dir / 'iter_3.pth'), *pairs)
     arguments = parsed('test', call, monkeypatch)
     figures = launch.run_test(work_dir=str(tmp_path / 'test'), **arguments)
-    names = ('AP', 'AP50', 'AP75', 'coco101_AP', 'coco101_AP50', 'coco101_AP75')
-    assert set(figures) == {f'voc/{name}' for name in names}
+    assert set(figures) == set(SMOKE['FIGURES'][VOC])
     (log,) = (tmp_path / 'test').glob('*/*.log')
     assert re.search(r'^tvmonitor +\d+ +\d+', log.read_text(), re.MULTILINE)  # table of classes
     assert len(list((tmp_path / 'test/rendered').iterdir())) == 2
 
 
-def test_wrong_arguments_of_the_script() -> None:
+@pytest.mark.faults
+def test_voc_by_the_real_scripts(data, checkpoint, tmp_path, monkeypatch) -> None:
+    """smoke.py starts run.sh, then with RESUME=1, and test.sh; it exits if one of them fails."""
+    name, work_dir = f'{VOC}_moco', tmp_path / 'work'
+    options = small(name, data, checkpoint, monkeypatch)[1]
+    figures = SMOKE['run'](name, str(checkpoint), work_dir, options)
+    assert all(0 <= figures[figure] <= 1 for figure in SMOKE['FIGURES'][VOC])
+    assert logged(work_dir, 'loss_rpn_cls') == [1, 2, 3]
+    assert read_sealed(work_dir / 'iter_3.pth')['meta']['iter'] == 3
+    printed = (work_dir / 'smoke.log').read_text()
+    assert printed.count(f'backbone: 75 of 75 tensors equal those of {checkpoint}') == 2
+    assert f'resumed {work_dir / "iter_2.pth"} at epoch 0, iteration 2' in printed
+    assert len(list((work_dir / 'rendered').iterdir())) == 2
+
+
+def test_wrong_arguments_of_the_script(tmp_path) -> None:
     for arguments, message in (
         ((), 'run.sh CONFIG CHECKPOINT GPUS'),
         (('c', 'p', '3'), '3 GPUs cannot share the batch'),
     ):
-        command = [str(CONFIGS.parent / 'run.sh'), *arguments]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert run.returncode == 2
-        assert message in run.stderr
+        with pytest.raises(SystemExit, match=rf'{message}(.|\n)*ended with exit code 2'):
+            SMOKE['call'](tmp_path / 'log', 'run.sh', *arguments)
 
 
 def test_every_tensor_starts_from_the_checkpoint(data, checkpoint, monkeypatch) -> None:
-    from mmdet.registry import MODELS
-
     cfg = read_config(*small(VOC, data, checkpoint, monkeypatch))
     model = MODELS.build(cfg.model)
     model.init_weights()
-    state = load_backbone_state(checkpoint)
-    own = {n: t for n, t in model.backbone.state_dict().items()}
-    own |= {n: t for n, t in model.roi_head.shared_head.layer4.state_dict(prefix='layer4.').items()}
-    assert own.keys() == state.keys()
-    assert all(torch.equal(own[name], state[name]) for name in state)
-    extra = model.roi_head.shared_head.norm
-    assert (extra.weight == 1).all()
-    assert (extra.bias == 0).all()
+    res5 = model.roi_head.shared_head
+    own = model.backbone.state_dict() | res5.layer4.state_dict(prefix='layer4.')
+    assert_bit_equal(own, load_backbone_state(checkpoint))
+    assert (res5.norm.weight == 1).all()
+    assert (res5.norm.bias == 0).all()
 
     cfg.model.backbone.init_cfg.checkpoint = None
     with pytest.raises(UserError, match=r'name the pre-training checkpoint.*run\.sh'):
         MODELS.build(cfg.model).init_weights()
 
 
-def test_parts_of_voc_become_one_dataset_with_difficult_objects(
-    data, checkpoint, monkeypatch
-) -> None:
+def test_voc_is_one_dataset_with_difficult_objects(data, checkpoint, monkeypatch) -> None:
     """Without ignore_keys, metainfo would be a list; without our transform, half the objects go."""
-    from mmdet.registry import DATASETS
-
     cfg = read_config(*small(VOC, data, checkpoint, monkeypatch))
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     assert len(dataset.metainfo['classes']) == 20

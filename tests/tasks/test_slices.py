@@ -62,21 +62,14 @@ def test_no_other_room_imports_a_task():
 
 def test_the_rest_works_without_a_task(tmp_path):
     for task in SLICES:
-        shutil.copytree(
-            ROOT / 'ttl_mm',
-            tmp_path / task / 'ttl_mm',
-            ignore=shutil.ignore_patterns('__pycache__'),
-        )
-        shutil.rmtree(tmp_path / task / 'ttl_mm/tasks' / task)
+        ignore = shutil.ignore_patterns('__pycache__')
+        package = shutil.copytree(ROOT / 'ttl_mm', tmp_path / task / 'ttl_mm', ignore=ignore)
+        shutil.rmtree(package / 'tasks' / task)
         write_config(tmp_path / task / 'config.py', make_images(tmp_path / task / 'images'))
     run = subprocess.run(
-        [sys.executable, '-c', STORY, *(str(tmp_path / task) for task in SLICES)],
-        cwd=tmp_path,
-        env={**os.environ, 'PYTHONPATH': str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+        [sys.executable, '-c', STORY, *(str(tmp_path / task) for task in SLICES)], cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)}, capture_output=True, text=True, timeout=180,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     for task, command in SLICES.items():
         assert (tmp_path / task / 'work/epoch_1.pth').is_file()

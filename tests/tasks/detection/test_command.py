@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.helpers.checkpoints import make_resnet
 from tests.helpers.detection_data import write_voc
 from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
@@ -24,17 +25,10 @@ def voc(tmp_path: Path, monkeypatch) -> Path:
     return root
 
 
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> str:
-    from mmpretrain.models import ResNet
-
-    path = tmp_path / 'r18.pth'
-    torch.save(ResNet(18).state_dict(), path)
-    return str(path)
-
-
-def test_res5_from_elsewhere_is_an_error(voc: Path, checkpoint: str, capsys) -> None:
+def test_res5_from_elsewhere_is_an_error(voc: Path, capsys) -> None:
     """What mmdet's own configs do: the backbone is loaded, and res5 starts at random."""
+    checkpoint = str(voc / 'r18.pth')
+    torch.save(make_resnet(18).state_dict(), checkpoint)
     options = [f'model.backbone.init_cfg.checkpoint={checkpoint}', 'model.backbone.depth=18']
     options += [f'model.roi_head.shared_head.{change}' for change in ('depth=18', 'init_cfg=None')]
     args = ['detect', 'check', CONFIG, '--checkpoint', checkpoint, '--cfg-options', *options]

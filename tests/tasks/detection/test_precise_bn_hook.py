@@ -41,16 +41,12 @@ def batches(n: int) -> list[dict]:
     ]
 
 
-def expected(data: list[dict]) -> tuple[torch.Tensor, torch.Tensor]:
+def assert_statistics(norm: nn.Module, data: list[dict]) -> None:
     """Mean over the batches of their means and unbiased variances, by plain arithmetic."""
     stacked = [torch.stack(batch['inputs']).transpose(0, 1).flatten(1).double() for batch in data]
     means = torch.stack([x.mean(1) for x in stacked]).mean(0)
     variances = torch.stack([x.var(1) for x in stacked]).mean(0)
-    return means, variances
-
-
-def assert_statistics(norm: nn.Module, data: list[dict]) -> None:
-    for found, wanted in zip((norm.running_mean, norm.running_var), expected(data), strict=True):
+    for found, wanted in ((norm.running_mean, means), (norm.running_var, variances)):
         torch.testing.assert_close(found.double(), wanted, atol=1e-5, rtol=1e-5)
 
 
@@ -67,30 +63,29 @@ def test_statistics_are_plain_means_over_the_batches() -> None:
     assert model.modes == [('loss', True, False)] * 5
 
 
-def runner(model, loader, iteration: int) -> SimpleNamespace:
-    return SimpleNamespace(
-        model=model,
-        train_dataloader=loader,
-        iter=iteration,
-        max_iters=10,
-        optim_wrapper=OptimWrapper(torch.optim.SGD(model.parameters(), 0.1)),
-        logger=SimpleNamespace(info=print),
-    )
+def finish(hook: PreciseBNHook, loader, iteration: int = 9) -> Detector:
+    """A model after an iteration of ten, counted from 0."""
+    model = Detector().train()
+    optimizer = OptimWrapper(torch.optim.SGD(model.parameters(), 0.1))
+    runner = SimpleNamespace(
+        model=model, train_dataloader=loader, iter=iteration, max_iters=10,
+        optim_wrapper=optimizer, logger=SimpleNamespace(info=print),
+    )  # fmt: skip
+    hook.after_train_iter(runner, iteration)
+    return model
 
 
 def test_acts_after_the_last_iteration_alone() -> None:
     """Also with a loader that is shorter than the number of batches asked for."""
     for iteration, passes in ((0, 0), (8, 0), (9, 7)):
-        model = Detector().train()
-        hook = PreciseBNHook(iterations=7)
-        hook.after_train_iter(runner(model, batches(3), iteration), iteration)
-        assert len(model.modes) == passes
+        assert len(finish(PreciseBNHook(7), batches(3), iteration).modes) == passes
+    with pytest.raises(ValueError, match='iterations=0'):
+        PreciseBNHook(iterations=0)
 
 
 def test_batches_of_our_loader_are_unwrapped() -> None:
-    model, data = Detector().train(), batches(3)
-    loader = [Batch(data=batch, skipped=[]) for batch in data]
-    PreciseBNHook(iterations=3).after_train_iter(runner(model, loader, 9), 9)
+    data = batches(3)
+    model = finish(PreciseBNHook(3), [Batch(data=batch, skipped=[]) for batch in data])
     assert_statistics(model.norm, data)
 
 
@@ -99,11 +94,6 @@ def test_a_failing_batch_leaves_the_momentum() -> None:
     with pytest.raises(TypeError):
         measure_bn(model, [*batches(1), {}])
     assert model.norm.momentum == 0.1
-
-
-def test_number_of_batches_is_checked() -> None:
-    with pytest.raises(ValueError, match='iterations=0'):
-        PreciseBNHook(iterations=0)
 
 
 def test_precise_statistics_are_in_the_last_checkpoint() -> None:

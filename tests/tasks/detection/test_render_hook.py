@@ -9,16 +9,13 @@ from ttl_mm.tasks.detection.render_hook import RenderPredictionsHook
 
 
 def test_the_first_images_are_drawn_in_rgb_under_their_names(tmp_path):
-    drawn = []
-    runner = SimpleNamespace(
-        work_dir=str(tmp_path / 'work'),
-        visualizer=SimpleNamespace(
-            add_datasample=lambda name, image, sample, **options: drawn.append(
-                (name, image[0, 0].tolist(), options)
-            )
-        ),
-    )
-    samples = []
+    drawn, samples = [], []
+
+    def draw(name, image, sample, **options) -> None:
+        drawn.append((name, image[0, 0].tolist(), options))
+
+    visualizer = SimpleNamespace(add_datasample=draw)
+    runner = SimpleNamespace(work_dir=str(tmp_path / 'work'), visualizer=visualizer)
     for i in range(4):
         path = tmp_path / f'image{i}.png'
         cv2.imwrite(str(path), np.full((4, 4, 3), [i, 0, 9], np.uint8))  # BGR
@@ -32,7 +29,5 @@ def test_the_first_images_are_drawn_in_rgb_under_their_names(tmp_path):
         assert [(name, pixel) for name, pixel, _ in drawn] == [
             (f'image{i}', [9, 0, i]) for i in range(3)
         ]
-    assert drawn[2][2] == {
-        'pred_score_thr': 0.7,
-        'out_file': str(tmp_path / 'work/rendered/image2.png'),
-    }
+    file = str(tmp_path / 'work/rendered/image2.png')
+    assert drawn[2][2] == {'pred_score_thr': 0.7, 'out_file': file}

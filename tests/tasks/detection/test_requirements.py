@@ -10,18 +10,12 @@ from ttl_mm.errors import UserError
 from ttl_mm.tasks.detection.requirements import require_detection
 
 
-@pytest.fixture(autouse=True)
-def no_ops(monkeypatch) -> None:
+def test_missing_ops_are_one_sentence(monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, 'mmcv._ext', None)
     monkeypatch.delitem(sys.modules, 'ttl_mm.tasks.detection.parts', raising=False)
-
-
-def test_missing_ops_are_one_sentence() -> None:
     with pytest.raises(UserError, match=r"mmcv's compiled ops.*run `make full`"):
         require_detection()
 
-
-def test_training_without_ops_names_the_command(capsys) -> None:
     config = ROOT / 'projects/detection/configs/faster-rcnn_r50-c4_24k_voc0712.py'
     assert exit_code(lambda: train(str(config))) == 2
     error = capsys.readouterr().err

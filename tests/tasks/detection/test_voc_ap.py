@@ -7,29 +7,18 @@ import numpy as np
 import pytest
 
 from ttl_mm.errors import UserError
-from ttl_mm.tasks.detection.voc_ap import (
-    COCO_RECALLS,
-    IOU_THRESHOLDS,
-    VOC_RECALLS,
-    ImageResult,
-    box_iou,
-    evaluate_class,
-    evaluate_voc,
-    interpolated_ap,
-    match_coco,
-    match_voc,
-)
+from ttl_mm.tasks.detection import voc_ap
+from ttl_mm.tasks.detection.voc_ap import ImageResult, evaluate_class, evaluate_voc
 
 
-def image(boxes, scores, true_boxes, difficult=None, labels=None, true_labels=None) -> ImageResult:
-    n, g = len(scores), len(true_boxes)
+def image(boxes, scores, true_boxes, difficult=False, labels=0, true_labels=0) -> ImageResult:
     return ImageResult(
         np.reshape(boxes, (-1, 4)).astype(float),
         np.array(scores, dtype=float),
-        np.zeros(n, int) if labels is None else np.array(labels),
+        np.broadcast_to(labels, len(scores)),
         np.reshape(true_boxes, (-1, 4)).astype(float),
-        np.zeros(g, int) if true_labels is None else np.array(true_labels),
-        np.zeros(g, bool) if difficult is None else np.array(difficult, dtype=bool),
+        np.broadcast_to(true_labels, len(true_boxes)),
+        np.broadcast_to(difficult, len(true_boxes)),
     )
 
 
@@ -43,20 +32,12 @@ def random_images(seed: int, with_difficult: bool, n_classes: int = 3) -> list[I
         true = np.concatenate([corner, corner + rng.integers(25, 60, (g, 2))], axis=1)
         around = np.repeat(true, 4, axis=0) + rng.normal(0, 4, (4 * g, 4))
         true_labels = rng.integers(0, n_classes, g)
-        labels = np.where(
-            rng.random(4 * g) < 0.8, np.repeat(true_labels, 4), rng.integers(0, n_classes, 4 * g)
-        )
-        stray = np.array([[0.0, 0.0, 30.0, 30.0], [50.0, 50.0, 90.0, 99.0]])
-        images.append(
-            image(
-                np.concatenate([around, stray]),
-                rng.permutation(4 * g + 2) / 50 + rng.random() / 100,
-                true,
-                difficult=rng.random(g) < 0.3 if with_difficult else None,
-                labels=np.concatenate([labels, rng.integers(0, n_classes, 2)]),
-                true_labels=true_labels,
-            )
-        )
+        labels = rng.integers(0, n_classes, 4 * g + 2)
+        labels[:-2] = np.where(rng.random(4 * g) < 0.8, np.repeat(true_labels, 4), labels[:-2])
+        boxes = np.concatenate([around, [[0, 0, 30, 30], [50, 50, 90, 99]]])  # two stray ones
+        scores = rng.permutation(4 * g + 2) / 50 + rng.random() / 100
+        difficult = (rng.random(g) < 0.3) & with_difficult
+        images.append(image(boxes, scores, true, difficult, labels, true_labels))
     return images
 
 
@@ -94,13 +75,18 @@ def test_worked_example() -> None:
     assert per_class['absent'].objects == 0
 
 
-def test_equals_mmdet() -> None:
+def test_figures_equal_mmdet_and_pycocotools() -> None:
     for seed in range(4):
         images = random_images(seed, with_difficult=True)
         ours = np.array([evaluate_class(images, label).voc for label in range(3)])  # (C, T)
         for t in (0, 5, 9):
-            expected = mmdet_map(images, IOU_THRESHOLDS[t])
+            expected = mmdet_map(images, voc_ap.IOU_THRESHOLDS[t])
             assert ours[:, t].mean() == pytest.approx(expected, abs=1e-6)
+
+        images = random_images(seed, with_difficult=False)
+        figures, _ = evaluate_voc(images, ['a', 'b', 'c'])
+        ours = [figures[f'coco101_{name}'] for name in ('AP', 'AP50', 'AP75')]
+        np.testing.assert_allclose(ours, pycocotools_ap(images), atol=1e-9)
 
 
 def mmdet_map(images: list[ImageResult], threshold: float) -> float:
@@ -124,33 +110,24 @@ def mmdet_map(images: list[ImageResult], threshold: float) -> float:
     )[0]  # fmt: skip
 
 
-def test_coco_figures_equal_pycocotools() -> None:
-    for seed in range(4):
-        images = random_images(seed, with_difficult=False)
-        figures, _ = evaluate_voc(images, ['a', 'b', 'c'])
-        ours = [figures[f'coco101_{name}'] for name in ('AP', 'AP50', 'AP75')]
-        np.testing.assert_allclose(ours, pycocotools_ap(images), atol=1e-9)
-
-
 def pycocotools_ap(images: list[ImageResult]) -> np.ndarray:
     """AP, AP50 and AP75."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
-    truth, found = COCO(), []
-    truth.dataset = dict(
-        images=[dict(id=i) for i in range(len(images))],
-        categories=[dict(id=c) for c in range(3)],
-        annotations=[],
-    )
+    def place(i, box, label) -> dict:
+        return dict(image_id=i, category_id=int(label), bbox=[*box[:2], *(box[2:] - box[:2])])
+
+    truth, found, known = COCO(), [], []
     for i, content in enumerate(images):
         for box, label in zip(content.true_boxes, content.true_labels):
-            known, (w, h) = truth.dataset['annotations'], box[2:] - box[:2]
-            place = dict(image_id=i, category_id=int(label), bbox=[*box[:2], w, h])
-            known.append(dict(place, id=len(known) + 1, area=w * h, iscrowd=0))
+            entry = dict(id=len(known) + 1, area=np.prod(box[2:] - box[:2]), iscrowd=0)
+            known.append(place(i, box, label) | entry)
         for box, score, label in zip(content.boxes, content.scores, content.labels):
-            place = dict(image_id=i, category_id=int(label), bbox=[*box[:2], *(box[2:] - box[:2])])
-            found.append(dict(place, score=float(score)))
+            found.append(place(i, box, label) | dict(score=float(score)))
+    numbers = dict(images=range(len(images)), categories=range(3))
+    truth.dataset = {key: [dict(id=i) for i in ids] for key, ids in numbers.items()}
+    truth.dataset['annotations'] = known
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
         judge = COCOeval(truth, truth.loadRes(found), 'bbox')
@@ -163,15 +140,10 @@ def pycocotools_ap(images: list[ImageResult]) -> np.ndarray:
 def test_protocols_differ_where_two_objects_overlap() -> None:
     """Both detections overlap object 1 most; the second also fits object 2."""
     iou = np.array([[0.9, 0.1], [0.8, 0.7]])
-    none_difficult = np.zeros(2, dtype=bool)
-    right, _ = match_voc(iou, none_difficult, [0.5])
-    assert right.tolist() == [[True, False]]
-    right, _ = match_coco(iou, none_difficult, [0.5])
-    assert right.tolist() == [[True, True]]
-
-
-def test_difficult_object_takes_any_number_of_detections() -> None:
-    for match in (match_voc, match_coco):
+    for match, second in ((voc_ap.match_voc, False), (voc_ap.match_coco, True)):
+        right, _ = match(iou, np.array([False, False]), [0.5])
+        assert right.tolist() == [[True, second]]
+        # while a difficult object takes any number of detections
         right, ignored = match(np.array([[0.9], [0.8], [0.4]]), np.array([True]), [0.5])
         assert not right.any()
         assert ignored.tolist() == [[True, True, False]]
@@ -180,25 +152,25 @@ def test_difficult_object_takes_any_number_of_detections() -> None:
 def test_ap_against_the_definition() -> None:
     """The mean over the points of the best precision at that recall or above, by plain loops."""
     right = np.array([1, 0, 1, 1, 0, 0, 1], dtype=bool)
-    for recalls in (VOC_RECALLS, COCO_RECALLS):
+    for recalls in (voc_ap.VOC_RECALLS, voc_ap.COCO_RECALLS):
         expected = 0.0
         for point in recalls:
             reached = [right[:n].mean() for n in range(1, 8) if right[:n].sum() / 6 >= point]
             expected += max(reached, default=0.0) / len(recalls)
-        assert interpolated_ap(right, 6, recalls) == pytest.approx(expected)
+        assert voc_ap.interpolated_ap(right, 6, recalls) == pytest.approx(expected)
 
 
 def test_iou_is_plain_geometry() -> None:
-    found = box_iou(np.array([[0.0, 0, 4, 4]]), np.array([[2.0, 0, 6, 4], [9, 9, 9, 9]]))
+    found = voc_ap.box_iou(np.array([[0.0, 0, 4, 4]]), np.array([[2.0, 0, 6, 4], [9, 9, 9, 9]]))
     np.testing.assert_allclose(found, [[8 / 24, 0]])
 
 
 def test_threshold_names_are_exact() -> None:
     """int(100 * t) of computed thresholds gives 89 for 0.9, and 'AP75' may be missing."""
-    assert [round(100 * t) for t in IOU_THRESHOLDS] == list(range(50, 100, 5))
-    assert all(t == float(f'0.{round(100 * t)}') for t in IOU_THRESHOLDS)
+    assert [round(100 * t) for t in voc_ap.IOU_THRESHOLDS] == list(range(50, 100, 5))
+    assert all(t == float(f'0.{round(100 * t)}') for t in voc_ap.IOU_THRESHOLDS)
 
 
 def test_no_object_to_find_is_an_error() -> None:
     with pytest.raises(UserError, match='have no object to find'):
-        evaluate_voc([image(FOUND, SCORES, TRUE, [True] * 3)], ['a'])
+        evaluate_voc([image(FOUND, SCORES, TRUE, difficult=True)], ['a'])

@@ -7,19 +7,14 @@ import torch.nn.functional as F
 import ttl_mm.tasks.mmselfsup.parts  # noqa: F401  isort: skip
 from mmcls.models.losses import CrossEntropyLoss
 
-from ttl_mm.tasks.mmselfsup.parts import ClusterLoss
+from ttl_mm.tasks.mmselfsup.cluster_loss import ClusterLoss
 
 CLUSTERS = 100
 
 
-@pytest.fixture
-def batch():
+def test_weights_compare_clusters_and_even_ones_change_nothing():
     rng = torch.Generator().manual_seed(0)
-    logits = torch.randn(8, CLUSTERS, generator=rng)
-    return logits, torch.randint(CLUSTERS, (8,), generator=rng)
-
-
-def test_even_weights_change_nothing(batch):
+    batch = torch.randn(8, CLUSTERS, generator=rng), torch.randint(CLUSTERS, (8,), generator=rng)
     loss, theirs = ClusterLoss(), CrossEntropyLoss()
     plain = F.cross_entropy(*batch)
     assert loss(*batch).item() == plain.item()
@@ -27,11 +22,7 @@ def test_even_weights_change_nothing(batch):
     assert loss(*batch).item() == pytest.approx(plain.item())
     assert theirs(*batch).item() == pytest.approx(plain.item() / CLUSTERS)  # which is why
 
-
-def test_weights_compare_clusters(batch):
-    logits, labels = batch
-    loss, weights = ClusterLoss(), torch.rand(CLUSTERS)
-    loss.class_weight = weights
-    rows = -logits.log_softmax(dim=1)[range(8), labels]
-    expected = (weights[labels] * rows).sum() / weights[labels].sum()
-    assert loss(logits, labels).item() == pytest.approx(expected.item())
+    loss.class_weight = torch.rand(CLUSTERS, generator=rng)
+    weights, rows = loss.class_weight[batch[1]], -batch[0].log_softmax(dim=1)[range(8), batch[1]]
+    expected = (weights * rows).sum() / weights.sum()
+    assert loss(*batch).item() == pytest.approx(expected.item())

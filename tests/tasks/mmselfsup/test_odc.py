@@ -8,7 +8,7 @@ import ttl_mm.tasks.mmselfsup.parts  # noqa: F401  isort: skip
 from mmselfsup.models.memories import ODCMemory as Original
 
 from ttl_mm.errors import UserError
-from ttl_mm.tasks.mmselfsup.parts import ODCMemory
+from ttl_mm.tasks.mmselfsup.odc import ODCMemory
 
 IMAGES, DIM, CLUSTERS = 60, 4, 5
 
@@ -37,18 +37,16 @@ def assert_equal(ours, original):
 
 def test_start_and_updates(both):
     assert_equal(*both)
-    ours, original = both
     rng = torch.Generator().manual_seed(1)
     for _ in range(6):
         idx = torch.randperm(IMAGES, generator=rng)[:16]
         feature = torch.randn(16, DIM, generator=rng)
-        found = ours.update_samples_memory(idx, feature)
-        expected = original.update_samples_memory(idx, feature)
+        found, expected = (memory.update_samples_memory(idx, feature) for memory in both)
         assert found.item() == pytest.approx(expected.item())
-        assert_equal(ours, original)
-        ours.update_centroids_memory()
-        original.update_centroids_memory()
-        assert_equal(ours, original)
+        assert_equal(*both)
+        for memory in both:
+            memory.update_centroids_memory()
+        assert_equal(*both)
 
 
 def test_small_clusters(both):

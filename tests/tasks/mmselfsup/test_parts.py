@@ -17,26 +17,21 @@ custom_imports = dict(imports=['ttl_mm.tasks.mmselfsup.parts', 'tests.helpers.to
 default_scope = 'mmselfsup'
 mlp = dict(type='NonLinearNeck', hid_channels=16, out_channels=8, with_last_bn=False)
 model = dict(
-    type='TTLAlgorithm',
-    online_sizes=(16, 24),
-    target_sizes=(16, 24),
+    type='TTLAlgorithm', online_sizes=(16, 24), target_sizes=(16, 24),
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor', mean=(124, 116, 104), std=(58, 57, 57), bgr_to_rgb=True
     ),
     backbone=dict(type='ResNet', depth=18, stem_channels=4, base_channels=4),
     neck=dict(mlp, in_channels=32),
     head=dict(
-        type='TruncatedTripletHead',
-        deputy=2,
+        type='TruncatedTripletHead', deputy=2,
         predictor=dict(mlp, in_channels=8, with_avg_pool=False),
     ),
 )
 view = [dict(type='RandomResizedCrop', size=24), dict(type='RandomFlip', prob=0.5)]
 images = dict(type='ttl_mm.ImageFolder', data_root={images!r}, with_label=True)
 train_dataloader = dict(
-    batch_size=8,
-    num_workers=0,
-    drop_last=True,
+    batch_size=8, num_workers=0, drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
     collate_fn=dict(type='default_collate'),
     dataset=dict(
@@ -55,10 +50,8 @@ default_hooks = dict(
     target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=1),
     gauges=dict(type='ttl_mm.GaugeHook'),
     probe=dict(
-        type='ttl_mm.ProbeHook',
-        neighbors=3,
-        train=dict(images, pipeline=plain),
-        test=dict(images, pipeline=plain),
+        type='ttl_mm.ProbeHook', neighbors=3,
+        train=dict(images, pipeline=plain), test=dict(images, pipeline=plain),
     ),
     curve=dict(type='CurveHook'),
 )

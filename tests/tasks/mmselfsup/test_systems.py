@@ -16,7 +16,7 @@ import ttl_mm.tasks.mmselfsup.parts  # noqa: F401  isort: skip  (once, for all c
 CONFIGS = ROOT / 'configs' / 'baselines'
 SYSTEMS = ('rotation-pred', 'relative-loc', 'npid', 'deepcluster', 'odc')
 IMAGES, CLUSTERS = 22, 3
-NAME = re.compile(r'[a-z-]+_r50_in1k_(?P<gpus>\d+)xb(?P<batch>\d+)_(?P<epochs>\d+)e')
+NAME = re.compile(r'[a-z-]+_r50_in1k_(\d+)xb(\d+)_(\d+)e')
 
 
 @pytest.fixture(scope='module')
@@ -39,14 +39,13 @@ def small(system: str, images: str) -> dict:
         'visualizer.vis_backends': [],
         '+default_hooks.curve': dict(type='CurveHook'),
     }
+    if system in ('npid', 'odc'):
+        options['model.memory_bank.length'] = IMAGES
     if system == 'npid':
-        options |= {'model.memory_bank.length': IMAGES, 'model.neg_num': 8}
+        options['model.neg_num'] = 8
     if system == 'odc':
-        options |= {
-            'model.memory_bank.length': IMAGES,
-            'model.memory_bank.num_classes': CLUSTERS,
-            'model.memory_bank.min_cluster': 2,
-        }
+        options['model.memory_bank.num_classes'] = CLUSTERS
+        options['model.memory_bank.min_cluster'] = 2
     if system in ('deepcluster', 'odc'):
         options |= {
             'model.head.num_classes': CLUSTERS,
@@ -77,11 +76,11 @@ def test_small_recipe_trains_evaluates_and_resumes(system, images, tmp_path):
 def test_recipe_of_the_paper(system, images, tmp_path):
     """Two steps with an eighth of the channels; its name states the batch and the epochs."""
     config = recipe(system, 'r50')
-    stated = NAME.fullmatch(config.stem)
     settings = read_config(config)
-    assert settings.train_dataloader.batch_size == int(stated['batch'])
-    assert settings.auto_scale_lr.base_batch_size == int(stated['gpus']) * int(stated['batch'])
-    assert settings.train_cfg.max_epochs == int(stated['epochs'])
+    gpus, batch, epochs = map(int, NAME.fullmatch(config.stem).groups())
+    assert settings.train_dataloader.batch_size == batch
+    assert settings.auto_scale_lr.base_batch_size == gpus * batch
+    assert settings.train_cfg.max_epochs == epochs
 
     options = small(system, images) | {
         'train_dataloader.persistent_workers': False,
@@ -98,19 +97,15 @@ def test_recipe_of_the_paper(system, images, tmp_path):
     assert len(curve(tmp_path / 'run')) == 2
 
 
-def test_a_memory_bank_of_another_length(images, tmp_path):
-    options = small('npid', images)
-    del options['model.memory_bank.length']
-    work = tmp_path / 'run'
-    assert run(recipe('npid', 'r14_cifar10mini'), work, cfg_options=options) == [USER_ERROR]
-    found = log_file(work).read_text().splitlines()[-1]
-    assert 'has 10000 rows and the training data 22 images: set model.memory_bank.length' in found
-
-
-def test_clusters_of_an_epoch_need_epochs(images, tmp_path):
-    options = small('deepcluster', images)
-    del options['train_cfg.max_epochs']
-    options['train_cfg'] = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=2)
-    work = tmp_path / 'run'
-    assert run(recipe('deepcluster', 'r14_cifar10mini'), work, cfg_options=options) == [USER_ERROR]
-    assert 'interval=1 counts epochs' in log_file(work).read_text().splitlines()[-1]
+def test_settings_that_do_not_fit_the_data_or_the_loop(images, tmp_path):
+    bank, clusters = small('npid', images), small('deepcluster', images)
+    del bank['model.memory_bank.length'], clusters['train_cfg.max_epochs']
+    clusters['train_cfg'] = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=2)
+    rows = 'has 10000 rows and the training data 22 images: set model.memory_bank.length'
+    for system, options, message in (
+        ('npid', bank, rows),
+        ('deepcluster', clusters, 'interval=1 counts epochs'),
+    ):
+        work, config = tmp_path / system, recipe(system, 'r14_cifar10mini')
+        assert run(config, work, cfg_options=options) == [USER_ERROR]
+        assert message in log_file(work).read_text().splitlines()[-1]

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from ttl_mm.errors import UserError
-from ttl_mm.tasks.mmselfsup.parts import PackSelfSupViews, PatchesWithLabels
+
+import ttl_mm.tasks.mmselfsup.parts  # noqa: F401  isort: skip
+from ttl_mm.tasks.mmselfsup.transforms import PackSelfSupViews, PatchesWithLabels
 
 
 def transformed(side: int, jitter: int) -> dict:
@@ -29,9 +31,6 @@ def test_cells_of_the_neighbors_in_the_order_of_mmselfsup():
             assert np.ptp(inside) == 8
             offsets.add(int(inside.min()))
     assert offsets == {0, 1, 2, 3}
-
-
-def test_too_small_an_image():
     with pytest.raises(UserError, match='jitter=21 leaves no patch of an image of 32 x 32'):
         transformed(32, jitter=21)
 

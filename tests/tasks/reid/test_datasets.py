@@ -1,5 +1,6 @@
+from collections import Counter
+
 import cv2
-import numpy as np
 import pytest
 
 from ttl_mm.datasets.decode import BadImageError
@@ -16,13 +17,11 @@ def test_sysu_test_set(tmp_path):
     assert dataset.metainfo['num_query'] == 3
     assert dataset.metainfo['ids'].tolist() == [9, 10, 11, 9, 10, 11, -1000, -1000]
     assert dataset.metainfo['cams'].tolist() == [2, 2, 2, 1, 1, 1, 1, 1]
-    test = layout.test
-    found = [dataset[i]['img_path'] for i in range(len(dataset))]
-    assert found[2:4] == [
-        str(test / 'query/000000011/000000011_c2_2.jpg'),
-        str(test / 'gallery/000000009/000000009_c1_1.jpg'),
+    assert [dataset[i]['img_path'] for i in (2, 3, 7)] == [
+        str(layout.test / 'query/000000011/000000011_c2_2.jpg'),
+        str(layout.test / 'gallery/000000009/000000009_c1_1.jpg'),
+        str(layout.test / 'gallery/0000others/0000others_c1_2.jpg'),
     ]
-    assert found[7] == str(test / 'gallery/0000others/0000others_c1_2.jpg')
     assert layout.train == tmp_path / 'data/sysu_train_set_all'
     assert layout.train_list == tmp_path / 'data/meta/train.txt'
 
@@ -31,9 +30,7 @@ def test_market_test_set(tmp_path):
     make_split(tmp_path, 'market', test_people=2, distractors=4)
     layout = find_layout(tmp_path)
     dataset = ReIDTestSet(layout.test, layout.query, layout.gallery)
-    expected = {9: 1 + 3, 10: 1 + 3, 0: 3, -1: 1}
-    ids, counts = np.unique(dataset.metainfo['ids'], return_counts=True)
-    assert dict(zip(ids.tolist(), counts.tolist())) == expected
+    assert Counter(dataset.metainfo['ids'].tolist()) == {9: 1 + 3, 10: 1 + 3, 0: 3, -1: 1}
     assert layout.train == tmp_path / 'bounding_box_train'
 
 
@@ -43,33 +40,26 @@ def test_a_list_relative_to_the_root_is_recognized(tmp_path):
     assert find_layout(tmp_path).train == tmp_path
 
 
-def test_malformed_names_are_an_error_of_the_folder(tmp_path):
-    make_split(tmp_path)
-    (tmp_path / 'sysu_test_set_all/query/0012_5.jpg').touch()
-    with pytest.raises(UserError, match=r'names in .*query, 1 in all .0012_5\.jpg has no camera'):
-        ReIDTestSet(tmp_path / 'sysu_test_set_all')
-
-
-def test_an_empty_query_folder_is_named(tmp_path):
-    (tmp_path / 'query').mkdir()
-    (tmp_path / 'gallery').mkdir()
+def test_folders_that_are_no_test_set_are_named(tmp_path):
+    for folder, message in (('x', 'is not a folder'), ('', 'has no folder query')):
+        with pytest.raises(UserError, match=message):
+            find_layout(tmp_path / folder)
+    for name in ('query', 'gallery'):
+        (tmp_path / name).mkdir()
     with pytest.raises(UserError, match=r'no images .*query'):
         ReIDTestSet(tmp_path)
 
 
-def test_a_folder_of_unknown_layout_is_named(tmp_path):
-    for folder, message in (('x', 'is not a folder'), ('', 'has no folder query')):
-        with pytest.raises(UserError, match=message):
-            find_layout(tmp_path / folder)
-
-
-def test_a_bad_gallery_image_is_named(tmp_path):
+def test_bad_files_of_the_test_set_are_named(tmp_path):
     make_split(tmp_path)
     test = tmp_path / 'sysu_test_set_all'
     (test / 'gallery/000000009/000000009_c1_1.jpg').write_bytes(b'no image')
     dataset = ReIDTestSet(test, pipeline=[dict(type='mmpretrain.LoadImageFromFile')])
     with pytest.raises(BadImageError, match=r'000000009_c1_1\.jpg'):
         [dataset[i] for i in range(len(dataset))]
+    (test / 'query/0012_5.jpg').touch()
+    with pytest.raises(UserError, match=r'names in .*query, 1 in all .0012_5\.jpg has no camera'):
+        ReIDTestSet(test)
 
 
 def test_train_set_reads_no_label_and_refuses_test_identities(tmp_path):

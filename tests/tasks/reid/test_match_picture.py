@@ -2,16 +2,8 @@ import cv2
 import numpy as np
 
 from ttl_mm.datasets.picture_grid import CAPTION, FRAME, GAP
-from ttl_mm.tasks.reid.match_picture import (
-    HEIGHT,
-    QUERY,
-    RIGHT,
-    WIDTH,
-    WRONG,
-    Ranking,
-    best_matches,
-    draw_matches,
-)
+from ttl_mm.tasks.reid import match_picture as shown
+from ttl_mm.tasks.reid.match_picture import Ranking, best_matches, draw_matches
 
 
 def test_best_matches_leave_junk_out_and_know_right_from_wrong():
@@ -30,8 +22,10 @@ def test_frames_mark_the_query_right_and_wrong(tmp_path):
     ranking = Ranking(0, np.array([1, 0]), np.array([False, True]))
     gallery = [tmp_path / 'first.png', tmp_path / 'second.png']
     picture = draw_matches([ranking], lambda q: tmp_path / 'query.png', lambda g: gallery[g])
-    corners = [GAP + column * (WIDTH + 2 * FRAME + GAP) for column in range(3)]
+    corners = [GAP + column * (shown.WIDTH + 2 * FRAME + GAP) for column in range(3)]
     top = GAP + CAPTION
-    assert [picture.getpixel((x, top)) for x in corners] == [QUERY, WRONG, RIGHT]
-    inside = [picture.getpixel((x + WIDTH // 2, top + HEIGHT // 2))[0] for x in corners]
+    frames = [picture.getpixel((x, top)) for x in corners]
+    assert frames == [shown.QUERY, shown.WRONG, shown.RIGHT]
+    middle = top + shown.HEIGHT // 2
+    inside = [picture.getpixel((x + shown.WIDTH // 2, middle))[0] for x in corners]
     assert inside == [10, 200, 100]

@@ -6,16 +6,6 @@ from ttl_mm.tasks.detection.requirements import require_detection
 
 require_detection()
 
-from ttl_mm.tasks.detection.precise_bn_hook import PreciseBNHook
-from ttl_mm.tasks.detection.render_hook import RenderPredictionsHook
-from ttl_mm.tasks.detection.res5 import Res5
-from ttl_mm.tasks.detection.voc_boxes import VOCTrainingBoxes
-from ttl_mm.tasks.detection.voc_metric import VOCDetectionMetric
+from ttl_mm.tasks.detection import precise_bn_hook, render_hook, res5, voc_boxes, voc_metric
 
-__all__ = [
-    'PreciseBNHook',
-    'RenderPredictionsHook',
-    'Res5',
-    'VOCDetectionMetric',
-    'VOCTrainingBoxes',
-]
+__all__ = ['precise_bn_hook', 'render_hook', 'res5', 'voc_boxes', 'voc_metric']

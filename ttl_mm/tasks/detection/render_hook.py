@@ -22,11 +22,9 @@ class RenderPredictionsHook(Hook):
     priority = 'LOW'
 
     def __init__(self, images: int = 8, score: float = 0.3) -> None:
-        self.images = images
-        self.score = score
+        self.images, self.score = images, score
 
     def before_test(self, runner) -> None:
-        """Reset the number of images that are left to draw."""
         self.left = self.images
 
     def after_test_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:

@@ -14,21 +14,11 @@ import_mmselfsup()
 from mmselfsup.registry import MODELS
 
 from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
-from ttl_mm.tasks.mmselfsup.cluster_hook import ClusterHook
-from ttl_mm.tasks.mmselfsup.cluster_loss import ClusterLoss
-from ttl_mm.tasks.mmselfsup.odc import ODCHook, ODCMemory
-from ttl_mm.tasks.mmselfsup.transforms import PackSelfSupViews, PatchesWithLabels
+from ttl_mm.tasks.mmselfsup import cluster_hook, cluster_loss, odc, transforms
 
 # They work with mmselfsup's data preprocessor as well: it returns a tuple (views, samples) where
 # mmpretrain's returns a dict, and mmengine passes either to forward().
 for module in (TruncatedTripletHead, TTLAlgorithm):
     MODELS.register_module(module=module, force=True)
 
-__all__ = [
-    'ClusterHook',
-    'ClusterLoss',
-    'ODCHook',
-    'ODCMemory',
-    'PackSelfSupViews',
-    'PatchesWithLabels',
-]
+__all__ = ['cluster_hook', 'cluster_loss', 'odc', 'transforms']

@@ -38,8 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     make = jobs.add_parser('make', help=MAKE, description=MAKE)
     make.set_defaults(work=_make)
     make.add_argument('root', metavar='DIR', help='a folder to create')
-    layouts = ['sysu', 'market']
-    make.add_argument('--layout', choices=layouts, default='sysu', help='default: sysu')
+    make.add_argument('--layout', choices=['sysu', 'market'], default='sysu', help='default: sysu')
     for option, number, what in (
         ('--train-people', 8, 'people in the training set'),
         ('--images-each', 6, 'training images of each'),
@@ -62,10 +61,8 @@ def count_or_all(text: str) -> int | None:
 
 def run(args: Namespace) -> None:
     """Run one of the three jobs."""
-    options = dict(vars(args))
-    for name in ('command', 'job', 'run', 'work'):  # of the command line itself
-        options.pop(name)
-    args.work(**options)
+    own = ('command', 'job', 'run', 'work')  # of the command line itself
+    args.work(**{name: value for name, value in vars(args).items() if name not in own})
 
 
 def _evaluate(**options) -> None:

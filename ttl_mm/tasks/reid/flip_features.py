@@ -28,8 +28,7 @@ class FlipFeatures(nn.Module):
 
     def __init__(self, backbone: nn.Module, reference_flip: bool = False) -> None:
         super().__init__()
-        self.backbone = backbone
-        self.reference_flip = reference_flip
+        self.backbone, self.reference_flip = backbone, reference_flip
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (N, 3, H, W) to features (N, D)."""

@@ -25,7 +25,6 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.retrieval import JUNK
 
 DISTRACTORS = (-1000, 0)
-EXAMPLES = '000028311_c1_1.jpg or 0002_c1s1_000451_03.jpg'
 _NAME = re.compile(r'(?P<identity>-1|\d+|0000others)_c(?P<camera>\d+)(?!\d)')
 _IDENTITY = re.compile(r'(-1|\d+|0000others)_')
 
@@ -75,7 +74,7 @@ def require_names(names: Iterable[str], where: str) -> tuple[np.ndarray, np.ndar
         found = [f'{name} has {lack}' for lack, bad in parsed.faults.items() for name in bad]
         raise UserError(
             f'malformed file names in {where}, {len(found)} in all ({shorten(found)}): name images '
-            f'like {EXAMPLES}.'
+            'like 000028311_c1_1.jpg or 0002_c1s1_000451_03.jpg.'
         )
     return parsed.ids, parsed.cams
 
