@@ -13,6 +13,7 @@ optim_wrapper = dict(optimizer=dict(type='SGD', lr=lr))
 param_scheduler = [dict(type='LinearLR', end=5)]
 train_cfg = dict(max_epochs=2)
 """
+MAIN = ROOT / 'configs/ttl_r50_8xb104_200e.py'
 RECIPES = sorted(
     path
     for folder in (ROOT / 'configs', *ROOT.glob('projects/*/configs'))
@@ -27,54 +28,42 @@ def config(tmp_path):
     return tmp_path / 'config.py'
 
 
-def test_options_are_merged(config):
+def test_options_are_merged_and_a_plus_adds_a_key(config):
     read = read_config(config, {'optim_wrapper.optimizer.lr': 0.2, 'param_scheduler.0.end': 7})
     assert read.optim_wrapper.optimizer.lr == 0.2
     assert read.param_scheduler[0].end == 7
-
-
-@pytest.mark.parametrize(
-    ('key', 'message'),
-    [
-        ('optim_wrapper.optimizer.lrr', "Did you mean 'lr'"),
-        ('optim_wraper.optimizer.lr', "Did you mean 'optim_wrapper'"),
-        ('optimizer.lr', "Did you mean 'optim_wrapper'"),
-        ('param_scheduler.1.end', 'list of 1'),
-        ('train_cfg.max_epochs.x', 'max_epochs is 2'),
-        ('lr', 'would change nothing'),
-    ],
-)
-def test_a_key_that_is_not_there_is_an_error_with_the_nearest(config, key, message):
-    with pytest.raises(UserError, match=message):
-        read_config(config, {key: 1})
-
-
-def test_a_plus_adds_a_key(config):
     read = read_config(config, {'+optim_wrapper.clip_grad.max_norm': 1.0})
     assert read.optim_wrapper.clip_grad.max_norm == 1.0
 
 
-def test_options_of_a_real_recipe():
-    recipe = Config.fromfile(ROOT / 'configs/ttl_r50_8xb104_200e.py')
+def test_a_key_that_is_not_there_is_an_error_with_the_nearest(config):
+    for key, message in {
+        'optim_wrapper.optimizer.lrr': "Did you mean 'lr'",
+        'optim_wraper.optimizer.lr': "Did you mean 'optim_wrapper'",
+        'optimizer.lr': "Did you mean 'optim_wrapper'",
+        'param_scheduler.1.end': 'list of 1',
+        'train_cfg.max_epochs.x': 'max_epochs is 2',
+        'lr': 'would change nothing',
+    }.items():
+        with pytest.raises(UserError, match=message):
+            read_config(config, {key: 1})
+    recipe = Config.fromfile(MAIN)
     with pytest.raises(UserError, match="Did you mean 'target_momentum'"):
         merge_options(recipe, {'model.target_momentun': 0.9})
 
 
-def test_a_misspelt_name_at_the_top_is_an_error_with_the_nearest(config, tmp_path):
+def test_a_name_that_nothing_reads_is_an_error_with_the_nearest(config, tmp_path):
     config.write_text(BASE + 'optim_wraper = dict()\n')
     with pytest.raises(UserError, match=r"config.py:6: .*Did you mean 'optim_wrapper'"):
         read_config(config)
     copy = tmp_path / 'copy.py'  # as a run writes it into its work dir
-    read_config(ROOT / 'configs/ttl_r50_8xb104_200e.py').dump(copy)
+    read_config(MAIN).dump(copy)
     copy.write_text(copy.read_text() + 'modle = dict()\n')
     with pytest.raises(UserError, match=r"nothing reads 'modle'\. Did you mean 'model'"):
         read_config(copy)
-
-
-def test_a_name_that_only_a_base_has_used_is_an_error(config):
-    """Setting it has no effect, as the base was read before."""
     child = config.with_name('child.py')
-    child.write_text("_base_ = 'config.py'\nlr = 0.5\n")
+    config.write_text(BASE)
+    child.write_text("_base_ = 'config.py'\nlr = 0.5\n")  # the base has read its own before
     with pytest.raises(UserError, match="nothing reads 'lr'"):
         read_config(child)
 
@@ -86,7 +75,7 @@ def test_the_copy_in_a_work_dir_is_the_same_config(path, tmp_path):
     assert read_config(copy).to_dict() == original.to_dict()
 
 
-def test_only_python_files_that_exist_and_parse_are_read(tmp_path, config):
+def test_only_python_files_that_parse_are_read_and_no_pickled_annotations(tmp_path, config):
     with pytest.raises(UserError, match='not a file'):
         read_config(tmp_path / 'none.py')
     for name in ('config.yaml', 'config.yml', 'config.json'):
@@ -96,9 +85,6 @@ def test_only_python_files_that_exist_and_parse_are_read(tmp_path, config):
     config.write_text('train_cfg = dict(\n')
     with pytest.raises(UserError, match=r'config\.py cannot be read: .*never closed'):
         read_config(config)
-
-
-def test_pickled_annotations_are_refused(config):
     for name in ('train.pkl', 'train.PICKLE'):
         config.write_text(BASE + f"train_dataloader = dict(dataset=dict(ann_file='{name}'))\n")
         with pytest.raises(UserError, match=r'train_dataloader\.dataset\.ann_file'):

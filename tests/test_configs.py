@@ -10,15 +10,18 @@ import pytest
 import torch
 import yaml
 from mmengine.config import Config
+from mmengine.dataset import Compose
 from mmengine.hooks import Hook
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 from mmengine.runner import get_priority
 
-from tests.helpers.images import write_images
+from tests.helpers.images import CHINA, write_images
 from tests.helpers.paths import ROOT
+from tests.helpers.toy_run import make_images
 from ttl_mm.config import read_config
 from ttl_mm.datasets import RandomViews
+from ttl_mm.datasets.view_params import View
 from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.registry import HOOKS, MODELS, RUNNERS
 
@@ -64,7 +67,7 @@ def main_model() -> torch.nn.Module:
 
 
 @pytest.mark.parametrize('name', RECIPES)
-def test_name_states_the_batch_and_the_schedule(name):
+def test_name_states_the_batch_and_the_schedule_and_it_builds(name):
     stated, config = NAME.fullmatch(name), read(name)
     gpus, batch = int(stated['gpus']), int(stated['batch'])
     # the paper's 8 x 104 accumulates five times; any other accumulation is part of the name
@@ -78,17 +81,11 @@ def test_name_states_the_batch_and_the_schedule(name):
     assert config.train_cfg.max_epochs == int(stated['stop'] or epochs)
     assert config.param_scheduler[-1].T_max == config.param_scheduler[-1].end == epochs
     assert config.default_hooks.target_update.horizon_epochs == epochs
-
-
-@pytest.mark.parametrize('name', RECIPES)
-def test_builds(name):
-    config = on_cpu(read(name))
-    model = MODELS.build(config.model)
+    model = MODELS.build(on_cpu(config).model)
     build_optim_wrapper(model, config.optim_wrapper)
     for hook in config.default_hooks.values():
         HOOKS.build(hook)
-    negatives = config.train_dataloader.batch_size - 1
-    assert model.head.window(negatives)[1] <= negatives
+    assert model.head.window(batch - 1)[1] < batch
 
 
 def test_no_two_recipes_are_the_same():
@@ -127,11 +124,28 @@ def test_hooks_run_in_the_order_of_the_architecture_page(config):
         assert number == get_priority(int(page[name]) if page[name].isdigit() else page[name])
 
 
-def test_parameters_of_the_main_recipe(main_model):
+def test_size_and_initialization_of_the_main_recipe(main_model):
+    # Kaiming by fan-in for backbone and projector, 0.01 for the predictor, no zeroed residual
     sizes = {'backbone': 23_508_032, 'neck': 9_449_728, 'head': 2_109_696}
     sizes |= {f'target_{part}': sizes[part] for part in ('backbone', 'neck')}
     for name, size in sizes.items():
         assert sum(p.numel() for p in getattr(main_model, name).parameters()) == size, name
+    for part, std in (('backbone', None), ('neck', None), ('head.predictor', 0.01)):
+        for name, module in main_model.get_submodule(part).named_modules():
+            if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear)):
+                fan_in = module.weight[0].numel()
+                expected = std or (2 / fan_in) ** 0.5
+                assert module.weight.std().item() == pytest.approx(expected, rel=0.05), name
+                assert abs(module.weight.mean().item()) < 0.05 * expected, name
+                assert module.bias is None or not module.bias.any(), name
+            elif isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                assert (module.weight == 1).all(), name
+                assert not module.bias.any(), name
+                assert (module.eps, module.momentum) == (1e-5, 0.1)
+    assert main_model.neck.fc1.bias is not None
+    for part in ('backbone', 'neck'):
+        online, target = map(main_model.get_submodule, (part, f'target_{part}'))
+        torch.testing.assert_close(target.state_dict(), online.state_dict(), rtol=0, atol=0)
 
 
 def test_lars_groups_of_the_main_recipe(main_model):
@@ -147,26 +161,6 @@ def test_lars_groups_of_the_main_recipe(main_model):
     assert len(excluded) == 110
     assert all(g['weight_decay'] == (0 if g['lars_exclude'] else 1e-6) for g in groups)
     assert not any(name.startswith('target') for name in trained)
-
-
-def test_initialisation_of_the_main_recipe(main_model):
-    """Kaiming by fan-in for backbone and projector, 0.01 for the predictor, no zeroed residual."""
-    for part, std in (('backbone', None), ('neck', None), ('head.predictor', 0.01)):
-        for name, module in main_model.get_submodule(part).named_modules():
-            if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear)):
-                fan_in = module.weight[0].numel()
-                expected = std or (2 / fan_in) ** 0.5
-                assert module.weight.std().item() == pytest.approx(expected, rel=0.05), name
-                assert abs(module.weight.mean().item()) < 0.05 * expected, name
-                assert module.bias is None or not module.bias.any(), name
-            elif isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-                assert (module.weight == 1).all(), name
-                assert not module.bias.any(), name
-                assert (module.eps, module.momentum) == (1e-5, 0.1)
-    assert main_model.neck.fc1.bias is not None
-    for online, target in (('backbone', 'target_backbone'), ('neck', 'target_neck')):
-        expected, found = (getattr(main_model, part).state_dict() for part in (online, target))
-        torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_learning_rates_of_the_main_recipe():
@@ -220,6 +214,35 @@ def test_views_of_the_multi_crop_recipe():
     assert [view.area for view in views] == [(0.14, 1.0)] * 2 + [(0.05, 0.14)] * 6
 
 
+def test_our_views_and_the_stock_ones_are_the_same():
+    """The stock data recipe differs in its pipeline alone, and describes the same views."""
+    folder = ROOT / 'configs/_base_/datasets'
+    ours, stock = (
+        Config.fromfile(folder / f'{name}.py').train_dataloader
+        for name in ('imagenet', 'imagenet_stock')
+    )
+    pipelines = [loader.dataset.pop('pipeline') for loader in (ours, stock)]
+    assert ours == stock
+    for pipeline in pipelines:
+        packed = Compose(pipeline)({'img_path': str(CHINA), 'rng': np.random.default_rng(0)})
+        assert [view.shape for view in packed['inputs']] == [(3, 224, 224)] * 2
+        assert {view.dtype for view in packed['inputs']} == {torch.uint8}
+    for settings, transforms in zip(pipelines[0][0].views, pipelines[1][1].transforms, strict=True):
+        view, steps = View(**settings), {step.type: step for step in transforms}
+        jitter = steps['RandomApply'].transforms[0]
+        described = {
+            'size': (steps['RandomResizedCrop'].scale,) * 2,
+            'flip': steps['RandomFlip'].prob,
+            'jitter': steps['RandomApply'].prob,
+            'grayscale': steps['RandomGrayscale'].prob,
+            'blur': steps['GaussianBlur'].prob,
+            'sigma': steps['GaussianBlur'].magnitude_range,
+            'solarize': steps['Solarize'].prob if 'Solarize' in steps else 0.0,
+            **{name: jitter[name] for name in ('brightness', 'contrast', 'saturation', 'hue')},
+        }
+        assert described == {name: getattr(view, name) for name in described}
+
+
 class Watch(Hook):
     """Note the iterations that stepped, and those that moved the target."""
 
@@ -242,19 +265,18 @@ class Watch(Hook):
         self.losses.append(outputs['loss'].item())
 
 
-@pytest.mark.parametrize(
-    ('name', 'width'),
-    [
-        ('ttl_r50_8xb104_200e', 64),
-        ('ttl_ranks2-10_r50_in1k_8xb104_200e', 8),
-        ('ttl_multicrop_r50_in1k_8xb104_200e', 8),
-    ],
-)
-def test_two_optimizer_steps(name, width, tmp_path):
+def watched_training(config: Config) -> Watch:
+    kind, watch = RUNNERS.get(config.get('runner_type', 'ttl_mm.Runner')), Watch()
+    runner = kind.from_cfg(config)
+    runner.register_hook(watch)
+    runner.train()
+    return watch
+
+
+def test_two_optimizer_steps_of_the_main_recipe(tmp_path):
+    """At full width; test_baselines.py trains a narrow network by the other recipes."""
     write_images(tmp_path, 22, 64, 64)
-    config = on_cpu(read(name))
-    config.model.backbone.update(stem_channels=width, base_channels=width)
-    config.model.neck.in_channels = 32 * width
+    config = on_cpu(read('ttl_r50_8xb104_200e'))
     config.model.online_sizes, config.model.target_sizes = (16, 24), (20, 24)
     loader = config.train_dataloader
     loader.batch_size, loader.num_workers, loader.persistent_workers = 11, 0, False
@@ -264,9 +286,29 @@ def test_two_optimizer_steps(name, width, tmp_path):
     config.train_cfg.max_epochs = 5
     config.default_hooks.checkpoint = None
     config.work_dir = str(tmp_path / 'run')
-    runner = RUNNERS.get(config.runner_type).from_cfg(config)
-    watch = Watch()
-    runner.register_hook(watch)
-    runner.train()
+    watch = watched_training(config)
     assert watch.stepped == watch.moved == [4, 9]
     assert np.isfinite(watch.losses).all()
+
+
+def test_the_config_of_the_readme_trains(tmp_path):
+    """As printed but for sizes, so that it takes seconds on a CPU."""
+    section = (ROOT / 'README.md').read_text().split('## In your own config')[1]
+    path = tmp_path / 'own.py'
+    path.write_text(re.search(r'```python\n(.*?)```', section, re.DOTALL)[1])
+    views = 'train_dataloader.dataset.pipeline.0.views'
+    options = {
+        '+model.online_sizes': (24, 32),
+        '+model.target_sizes': (24, 32),
+        'train_dataloader.batch_size': 11,
+        'train_dataloader.num_workers': 0,
+        'train_dataloader.dataset.data_root': str(make_images(tmp_path / 'images', 22)),
+        f'{views}.0.size': 32,
+        f'{views}.1.size': 32,
+        'train_cfg.max_epochs': 2,
+        '+default_hooks.checkpoint': None,
+        '+work_dir': str(tmp_path / 'work'),
+        '+log_level': 'ERROR',
+    }
+    watch = watched_training(read_config(path, options))
+    assert watch.stepped == watch.moved == [0, 1, 2, 3]

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.paths import ROOT
 
 CONFIG = 'configs/digits/ttl_ranks2-10_r18_digits_1xb32_40e.py'
@@ -20,29 +18,17 @@ def run(*command):
     return result.stdout
 
 
-@pytest.fixture(scope='module')
-def work_dir(tmp_path_factory):
-    """Five of the forty epochs, with the probe before and after."""
-    folder = tmp_path_factory.mktemp('demo')
+def test_five_epochs_gain_15_points_and_the_report_shows_the_bar_to_beat(tmp_path):
+    work_dir, out = tmp_path / 'run', tmp_path / 'report'
     options = ['train_cfg.max_epochs=5', 'default_hooks.probe.interval=40']
-    run('tools/train.py', CONFIG, '--work-dir', folder, '--cfg-options', *options)
-    return folder
-
-
-def test_training_without_labels_beats_the_untrained_network_by_15_points(work_dir):
+    run('tools/train.py', CONFIG, '--work-dir', work_dir, '--cfg-options', *options)
     (log,) = work_dir.glob('*/vis_data/scalars.json')
     records = [json.loads(line) for line in log.read_text().splitlines()]
     accuracy = [record['probe/knn_top1'] for record in records if 'probe/knn_top1' in record]
     assert len(accuracy) == 2
     assert accuracy[1] - accuracy[0] >= 15, accuracy
-
-
-def test_report_shows_the_bar_to_beat_and_prints_its_path_last(work_dir, tmp_path):
-    page = Path(
-        run('-m', 'ttl_mm', 'report', work_dir, '--neighbors', '--out', tmp_path).split('\n')[-2]
-    )
-    text = page.read_text()
-    assert 'raw pixels' in text
-    assert f'of the run {work_dir.name}' in text
-    assert 'untrained' in text
-    assert (tmp_path / 'neighbors.png').stat().st_size > 10_000
+    printed = run('-m', 'ttl_mm', 'report', work_dir, '--neighbors', '--out', out)
+    text = Path(printed.split('\n')[-2]).read_text()  # the path of the page comes last
+    for words in ('raw pixels', f'of the run {work_dir.name}', 'untrained'):
+        assert words in text
+    assert (out / 'neighbors.png').stat().st_size > 10_000

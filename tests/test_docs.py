@@ -18,17 +18,22 @@ PAGES = [
     *sorted((ROOT / 'docs').glob('*.md')),
     *sorted((ROOT / 'projects').glob('*/README.md')),
 ]
-each_page = pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-@each_page
-def test_links_and_repository_paths_exist(page):
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_paths_and_commands_of_a_page_exist(page):
+    """Links, repository paths, and ``ttl`` commands with their options."""
     text = page.read_text()
     links = [link for link in re.findall(r'\]\(([^)#]+)', text) if '://' not in link]
     missing = [link for link in links if not (page.parent / link).exists()]
     roots = (ROOT, page.parent)
     missing += [p for p in FILE.findall(text) if not any((root / p).exists() for root in roots)]
     assert missing == []
+    lines, inline = written_commands(text)
+    for line in lines:
+        build_parser().parse_args(shlex.split(line))
+    for code in inline:
+        assert unknown_words(code.split()) == [], code
 
 
 def test_the_walk_of_an_image_names_what_is_there():
@@ -61,7 +66,7 @@ def written_commands(text: str) -> tuple[list[str], list[str]]:
     return plain[0], plain[1]
 
 
-def test_commands_are_found_in_every_kind_of_block():
+def test_commands_are_found_in_every_kind_of_block_and_unknown_words_noticed():
     page = """Ask `ttl doctor`, or `ttl plan --k 3`.
 
     ttl eval FILE [--data DIR] # a comment
@@ -76,15 +81,8 @@ ttl export a.pth --to timm
     lines = ['eval 1 --data 1', 'zoo list', 'report 1 1 1', 'export a.pth --to timm']
     assert written_commands(page) == (lines, ['doctor', 'plan --k 3'])
     assert sum(len(written_commands(page.read_text())[0]) for page in PAGES) > 20
-
-
-@each_page
-def test_every_ttl_command_is_understood(page):
-    lines, inline = written_commands(page.read_text())
-    for line in lines:
-        build_parser().parse_args(shlex.split(line))
-    for code in inline:
-        assert unknown_words(code.split()) == [], code
+    assert unknown_words(['zoo', 'fetch']) == ['fetch']
+    assert unknown_words(['eval', 'x.pth', '--k', '3', '--neighbors', '3']) == ['--k']
 
 
 def unknown_words(words: list[str]) -> list[str]:
@@ -102,8 +100,3 @@ def unknown_words(words: list[str]) -> list[str]:
 def subcommands(parser) -> dict:
     found = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     return dict(found[0].choices) if found else {}
-
-
-def test_unknown_and_renamed_words_are_noticed():
-    assert unknown_words(['zoo', 'fetch']) == ['fetch']
-    assert unknown_words(['eval', 'x.pth', '--k', '3', '--neighbors', '3']) == ['--k']

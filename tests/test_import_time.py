@@ -15,12 +15,8 @@ def imported_by(module: str) -> set[str]:
     return HEAVY & set(run.stdout.split())
 
 
-def test_package_and_command_line_import_nothing_heavy():
-    """So that `import ttl_mm` and `ttl --help` answer at once."""
+def test_imports_stay_light():
+    """So that `import ttl_mm`, `ttl --help` and classifiers of arrays answer at once."""
     assert imported_by('ttl_mm') == set()
     assert imported_by('ttl_mm.cli') == set()
-
-
-def test_evaluation_is_imported_without_the_frameworks_and_in_silence():
-    """Classifiers and metrics work on arrays. mmpretrain costs seconds and prints a line."""
     assert not imported_by('ttl_mm.evaluation') & {'mmcv', 'mmpretrain', 'mmdet'}

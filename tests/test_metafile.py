@@ -24,20 +24,13 @@ RESULT_KEYS = {
     'published': {'Task', 'Dataset', 'Metrics', 'Source', 'Table', 'Row'},
     'measured': {'Task', 'Dataset', 'Metrics', 'Source', 'Command'},
 }
-each_model = pytest.mark.parametrize(
-    ('metafile', 'model'), MODELS, ids=[model['Name'] for _, model in MODELS]
-)
 
 
-def test_reader_of_the_format_finds_no_fault():
+def test_the_format_is_right_and_every_recipe_has_one_entry():
     index = load(str(ROOT / 'model-index.yml'))
     index.check(silent=False)
     index.build_models_with_collections()
     assert len(list(index.models)) == len(MODELS)
-
-
-def test_every_recipe_has_one_entry():
-    """A recipe that this names belongs into the metafile of its folder."""
     found = [*ROOT.glob('configs/**/metafile.yml'), *ROOT.glob('projects/*/metafile.yml')]
     assert sorted(METAFILES) == sorted(str(path.relative_to(ROOT)) for path in found)
     for metafile in METAFILES:
@@ -60,17 +53,13 @@ def test_catalogues_list_every_recipe_with_its_figures():
             assert rows[model['Name']] == ('; '.join(f'{k}: {v}' for k, v in metrics) or 'not run')
 
 
-@each_model
-def test_entry(metafile, model):
+@pytest.mark.parametrize(('metafile', 'model'), MODELS, ids=[m['Name'] for _, m in MODELS])
+def test_entry_says_what_the_config_says(metafile, model):
     assert model.keys() <= MODEL_KEYS
     assert model['Name'] == Path(model['Config']).stem
     collections = {c['Name']: c for c in METAFILES[metafile]['Collections']}
     paths = [collections[model['In Collection']].get('README'), model.get('Weights')]
     assert all((ROOT / path).is_file() for path in paths if path)
-
-
-@each_model
-def test_metadata_is_what_the_config_says(metafile, model):
     config = Config.fromfile(ROOT / model['Config'])
     metadata = model.get('Metadata')
     if metadata is None:  # a recipe that only tests
@@ -97,20 +86,8 @@ def test_result_tells_its_origin(name, result):
             assert value in [cell.value for cell in cells]
 
 
-def test_measured_results_of_shipped_weights_agree_with_the_manifest():
-    for entry in read_manifest().values():
-        listed = [m for _, m in MODELS if m['Config'] == entry.config and 'Weights' in m]
-        if entry.shipped is None:
-            continue
-        (model,) = listed
-        assert ROOT / model['Weights'] == entry.shipped
-        metrics = {k: v for r in model['Results'] for k, v in r['Metrics'].items()}
-        assert metrics == {f'{r["metric"]} ({r["source"]})': r['value'] for r in entry.results}
-        assert {r['Command'] for r in model['Results']} == {r['command'] for r in entry.results}
-
-
 @pytest.mark.parametrize('entry', read_manifest().values(), ids=lambda entry: entry.name)
-def test_manifest_entry(entry, tmp_path):
+def test_manifest_entry_agrees_with_the_metafiles(entry, tmp_path):
     assert entry.config is None or (ROOT / entry.config).is_file()
     assert entry.shipped is None or status(entry, tmp_path) == 'ok'
     if entry.sha256 is not None:
@@ -118,3 +95,9 @@ def test_manifest_entry(entry, tmp_path):
     for result in entry.results:
         origin = {'published': 'by', 'measured': 'command'}[result['source']]
         assert result.keys() == {'metric', 'value', 'source', origin}
+    if entry.shipped is not None:
+        (model,) = (m for _, m in MODELS if m['Config'] == entry.config and 'Weights' in m)
+        assert ROOT / model['Weights'] == entry.shipped
+        metrics = {k: v for r in model['Results'] for k, v in r['Metrics'].items()}
+        assert metrics == {f'{r["metric"]} ({r["source"]})': r['value'] for r in entry.results}
+        assert {r['Command'] for r in model['Results']} == {r['command'] for r in entry.results}

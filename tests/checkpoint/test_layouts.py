@@ -32,16 +32,13 @@ def test_the_architecture_follows_from_the_shapes():
     assert architecture(shapes) == 'network of 16 residual blocks'
 
 
-def test_names_of_detectron2_and_back():
+def test_names_of_detectron2_and_wrappers():
     names = list(ResNet(50).state_dict())
     assert [from_detectron2(to_detectron2(name)) for name in names] == names
     assert to_detectron2('layer2.0.downsample.1.bias') == 'res3.0.shortcut.norm.bias'
     assert from_detectron2('proposal_generator.rpn_head.conv.weight') is None
     with pytest.raises(UserError, match='no name for stem'):
         to_detectron2('stem.0.conv.weight')
-
-
-def test_wrappers_are_removed_only_if_every_tensor_has_them():
     assert unwrap(['module.model.a', 'module.model.b.c']) == 'module.model.'
     assert unwrap(['module.a', 'b']) == ''
     assert unwrap([]) == ''

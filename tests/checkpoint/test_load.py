@@ -9,6 +9,7 @@ import torchvision
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.models import ResNet, ResNet_CIFAR
+from safetensors.torch import save_file
 
 from tests.helpers.checkpoints import assert_bit_equal, below, make_resnet, other_values
 from tests.helpers.paths import ROOT
@@ -23,76 +24,37 @@ def state():
     return make_resnet().state_dict()
 
 
+# layout -> prefixes of the backbone, of the target network, and names of other tensors
 LAYOUTS = {
-    'bare': lambda s: s,
-    'ours': lambda s: {
-        'meta': {'epoch': 1},
-        'state_dict': {
-            **below('target_backbone.', other_values(s)),
-            **below('backbone.', s),
-            'neck.fc0.weight': torch.zeros(2, 2),
-            'head.predictor.fc0.weight': torch.zeros(2, 2),
-        },
-    },
-    'authors': lambda s: {
-        'state_dict': {
-            **below('online_net.0.', s),
-            'online_net.1.fc0.weight': torch.zeros(2, 2),
-            **below('target_net.0.', other_values(s)),
-            **below('backbone.', s),
-        }
-    },
-    'online_net only': lambda s: {
-        'state_dict': {**below('target_net.0.', other_values(s)), **below('online_net.0.', s)}
-    },
-    'MoCo v1/v2': lambda s: {
-        'epoch': 200,
-        'arch': 'resnet',
-        'state_dict': {
-            'module.queue': torch.zeros(4, 4),
-            'module.queue_ptr': torch.zeros(1, dtype=torch.long),
-            **below('module.encoder_k.', other_values(s)),
-            **below('module.encoder_q.', s),
-            'module.encoder_q.fc.0.weight': torch.zeros(2, 2),
-        },
-    },
-    'MoCo v3': lambda s: {
-        'state_dict': {
-            **below('module.momentum_encoder.', other_values(s)),
-            **below('module.base_encoder.', s),
-            'module.base_encoder.fc.0.weight': torch.zeros(2, 2),
-            'module.predictor.0.weight': torch.zeros(2, 2),
-        }
-    },
-    'OpenSelfSup MoCo': lambda s: {
-        'state_dict': {
-            'queue': torch.zeros(4, 4),
-            **below('encoder_k.0.', other_values(s)),
-            **below('encoder_q.0.', s),
-            'encoder_q.1.mlp.0.weight': torch.zeros(2, 2),
-        }
-    },
-    'mmselfsup BYOL': lambda s: {
-        'meta': {},
-        'state_dict': {
-            **below('target_net.module.0.', other_values(s)),
-            **below('backbone.', s),
-            'neck.fc0.weight': torch.zeros(2, 2),
-        },
-    },
-    'mmpretrain classifier': lambda s: {
-        'state_dict': {**below('backbone.', s), 'head.fc.weight': torch.zeros(10, 512)}
-    },
-    'mmdet detector': lambda s: {
-        'state_dict': {
-            **below('backbone.', s),
-            'neck.lateral_convs.0.conv.weight': torch.zeros(1),
-            'rpn_head.rpn_conv.weight': torch.zeros(1),
-        }
-    },
-    'DistributedDataParallel': lambda s: {'state_dict': below('module.', s)},
-    'detectron2': lambda s: {'model': detectron2(s), '__author__': 'x'},
+    'ours': (['backbone.'], 'target_backbone.', ['neck.fc0', 'head.predictor.fc0']),
+    'authors': (['online_net.0.', 'backbone.'], 'target_net.0.', ['online_net.1.fc0']),
+    'online_net only': (['online_net.0.'], 'target_net.0.', []),
+    'MoCo v1/v2': (
+        ['module.encoder_q.'],
+        'module.encoder_k.',
+        ['module.queue', 'module.queue_ptr', 'module.encoder_q.fc.0'],
+    ),
+    'MoCo v3': (
+        ['module.base_encoder.'],
+        'module.momentum_encoder.',
+        ['module.base_encoder.fc.0', 'module.predictor.0'],
+    ),
+    'OpenSelfSup MoCo': (['encoder_q.0.'], 'encoder_k.0.', ['queue', 'encoder_q.1.mlp.0']),
+    'mmselfsup BYOL': (['backbone.'], 'target_net.module.0.', ['neck.fc0']),
+    'mmpretrain classifier': (['backbone.'], None, ['head.fc']),
+    'mmdet detector': (['backbone.'], None, ['neck.lateral_convs.0.conv', 'rpn_head.rpn_conv']),
+    'DistributedDataParallel': (['module.'], None, []),
+    'bare': ([''], None, []),
 }
+
+
+def arranged(state, layout):
+    """The tensors of a checkpoint in this layout, the target network first."""
+    prefixes, target, others = LAYOUTS[layout]
+    tensors = below(target, other_values(state)) if target else {}
+    for prefix in prefixes:
+        tensors |= below(prefix, state)
+    return {**tensors, **{f'{name}.weight': torch.zeros(2, 2) for name in others}}
 
 
 def detectron2(s):
@@ -110,11 +72,14 @@ def detectron2(s):
     return {d2: s[house] for d2, house in named if house in s}
 
 
-@pytest.mark.parametrize('layout', LAYOUTS)
-def test_layout(layout, state, tmp_path):
+def test_every_layout(state, tmp_path):
     path = tmp_path / 'checkpoint.pth'
-    torch.save(LAYOUTS[layout](state), path)
-    assert_bit_equal(load_backbone_state(path), state)
+    contents = [{'meta': {'epoch': 1}, 'state_dict': arranged(state, name)} for name in LAYOUTS]
+    for content in (*contents, state, {'model': detectron2(state), '__author__': 'x'}):
+        torch.save(content, path)
+        assert_bit_equal(load_backbone_state(path), state)
+    save_file(below('backbone.', state), tmp_path / 'a.safetensors')
+    assert_bit_equal(load_backbone_state(tmp_path / 'a.safetensors'), state)
 
 
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
@@ -138,22 +103,12 @@ def test_cifar_resnet_and_narrow_net():
         assert_bit_equal(target.state_dict(), source.state_dict())
 
 
-def test_safetensors(state, tmp_path):
-    from safetensors.torch import save_file
-
-    save_file(below('backbone.', state), tmp_path / 'a.safetensors')
-    assert_bit_equal(load_backbone_state(tmp_path / 'a.safetensors'), state)
-
-
-def test_explicit_prefix_takes_the_target(state):
-    content = LAYOUTS['ours'](state)
+def test_explicit_prefix_takes_the_target_and_leaves_a_head_behind(state):
+    content = {'state_dict': arranged(state, 'ours')}
     found = load_backbone_state(content, prefix='target_backbone.')
     assert torch.equal(found['conv1.weight'], state['conv1.weight'] / 2)
     with pytest.raises(UserError, match=r"no tensor below 'teacher\.'"):
         load_backbone_state(content, prefix='teacher.')
-
-
-def test_explicit_prefix_leaves_a_head_inside_the_encoder_behind(state):
     content = {**below('encoder.', state), 'encoder.fc.0.weight': torch.zeros(2, 2)}
     assert load_backbone_state(content, prefix='encoder.').keys() == state.keys()
 
@@ -179,10 +134,8 @@ def real_models():
     predictor = {**neck, 'in_channels': 8, 'with_avg_pool': False}
     loss = {'type': 'mmpretrain.CosineSimilarityLoss'}
     head = {'type': 'mmpretrain.LatentPredictHead', 'predictor': predictor, 'loss': loss}
-    contrast = {
-        'type': 'mmpretrain.ContrastiveHead',
-        'loss': {'type': 'mmpretrain.CrossEntropyLoss'},
-    }
+    entropy = {'type': 'mmpretrain.CrossEntropyLoss'}
+    contrast = {'type': 'mmpretrain.ContrastiveHead', 'loss': entropy}
     moco_neck = {**neck, 'type': 'mmpretrain.MoCoV2Neck'}
     return {
         'TTLAlgorithm': config.model,

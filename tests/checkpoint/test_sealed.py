@@ -35,21 +35,18 @@ def flip_bit(path, position):
     path.write_bytes(content)
 
 
-def test_round_trip(path):
+def test_round_trip_here_and_in_any_other_program(path):
     state = read_sealed(path)
     assert torch.equal(state['weights'], STATE['weights'])
     assert state['meta'] == STATE['meta']
     assert read_seal(path)[:2] == (7, 1)
     assert [p.name for p in path.parent.iterdir()] == ['iter_7.pth']
+    for mmap in (False, True):
+        weights = torch.load(path, weights_only=True, mmap=mmap)['weights']
+        assert torch.equal(weights, STATE['weights'])
 
 
-def test_any_other_program_can_read_it(path):
-    assert torch.equal(torch.load(path, weights_only=True)['weights'], STATE['weights'])
-    mapped = torch.load(path, weights_only=True, mmap=True)
-    assert torch.equal(mapped['weights'], STATE['weights'])
-
-
-def test_every_flipped_bit_shows(path):
+def test_every_flipped_bit_and_every_truncation_shows(path):
     size = path.stat().st_size
     for position in [*range(0, size, size // 97), *range(size - 130, size)]:
         flip_bit(path, position)
@@ -57,9 +54,6 @@ def test_every_flipped_bit_shows(path):
             verify(path)
         flip_bit(path, position)
     verify(path)
-
-
-def test_every_truncation_shows(path):
     whole = path.read_bytes()
     for left in (0, 1, 100, 10_000, -1, -80):
         path.write_bytes(whole[:left])
@@ -67,7 +61,7 @@ def test_every_truncation_shows(path):
             verify(path)
 
 
-def test_falls_back_to_the_newest_whole_one_and_says_so(path):
+def test_order_is_by_iteration_and_the_newest_whole_one_is_found(path):
     for iteration in (9, 11, 10):
         write_checkpoint(path.with_name(f'iter_{iteration}.pth'), STATE, iteration, 1)
     flip_bit(path.with_name('iter_11.pth'), 5000)
@@ -75,6 +69,7 @@ def test_falls_back_to_the_newest_whole_one_and_says_so(path):
     found, problems = newest_valid(path.parent)
     assert found.name == 'iter_10.pth'
     assert all(any(name in problem for problem in problems) for name in ('iter_11', 'best_x'))
+    assert [seal.iteration for _, seal in sealed_files(path.parent)] == [11, 10, 9, 7]
 
 
 def test_a_run_starts_over_in_a_new_folder_and_never_when_all_are_damaged(path, tmp_path):
@@ -84,13 +79,7 @@ def test_a_run_starts_over_in_a_new_folder_and_never_when_all_are_damaged(path, 
         newest_valid(path.parent)
 
 
-def test_order_is_by_iteration_not_by_name_or_date(tmp_path):
-    for iteration in (100, 20, 3):
-        write_checkpoint(tmp_path / f'iter_{iteration}.pth', {}, iteration, 0)
-    assert [seal.iteration for _, seal in sealed_files(tmp_path)] == [100, 20, 3]
-
-
-def test_a_full_disk_leaves_the_old_file_and_one_sentence(path):
+def test_failed_writes_are_a_sentence_and_leave_the_old_file_alone(path):
     before = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -103,14 +92,8 @@ def test_a_full_disk_leaves_the_old_file_and_one_sentence(path):
         signal.signal(signal.SIGXFSZ, handler)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
-
-
-def test_an_unwritable_folder_is_a_sentence(tmp_path):
     with pytest.raises(UserError, match='could not be written'):
-        write_checkpoint(tmp_path / 'missing' / 'iter_1.pth', STATE, 1, 0)
-
-
-def test_leftovers_are_removed(path):
+        write_checkpoint(path.parent / 'missing' / 'iter_1.pth', STATE, 1, 0)
     (path.parent / 'iter_8.pth.123.partial').write_bytes(b'half')
     remove_leftovers(path.parent)
     assert [p.name for p in path.parent.iterdir()] == [path.name]

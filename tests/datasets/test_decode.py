@@ -33,9 +33,12 @@ def test_formats_equal_pillow():
         np.testing.assert_array_equal(decoded, pillow_bgr(data))
     cmyk = encode(IMAGE, 'JPEG', 'CMYK')  # OpenCV rounds it differently
     np.testing.assert_allclose(decode_image(cmyk).astype(int), pillow_bgr(cmyk), rtol=0, atol=1)
+    data = encode(IMAGE)  # stray and fill bytes between segments are skipped
+    strayed = data[:20] + b'\0\0\xff\0\xff\xff' + data[20:]  # after JFIF's segment
+    np.testing.assert_array_equal(decode_image(strayed), decode_image(data))
 
 
-def test_exif_orientation_is_applied():
+def test_exif_orientation_is_applied_and_upright_where_broken():
     for kind, orientation in product(['JPEG', 'PNG', 'TIFF'], range(1, 9)):
         exif = Image.Exif()
         exif[0x0112] = orientation
@@ -44,20 +47,11 @@ def test_exif_orientation_is_applied():
         decoded = file.decode(1)
         np.testing.assert_array_equal(decoded, pillow_bgr(data))
         assert (file.height, file.width) == decoded.shape[:2]
-
-
-def test_a_missing_or_broken_orientation_is_upright():
     entry = struct.pack('<HIHHHIHH', 42, 8, 1, 0x0112, 3, 1, 6, 0)
     assert exif_orientation(b'Exif\0\0II' + entry) == 6
     wrong = entry.replace(b'\6\0', b'\x09\0')
     for block in (b'', b'XX', b'Exif\0\0II' + wrong, (b'Exif\0\0II' + entry)[:21]):
         assert exif_orientation(block) == 1
-
-
-def test_stray_and_fill_bytes_between_segments_are_skipped():
-    data = encode(IMAGE)
-    strayed = data[:20] + b'\0\0\xff\0\xff\xff' + data[20:]  # after JFIF's segment
-    np.testing.assert_array_equal(decode_image(strayed), decode_image(data))
 
 
 def test_16_bit_keeps_the_high_byte():
@@ -108,7 +102,7 @@ def test_damaged_files_are_images_or_named_errors(kind):
     assert bad > 0
 
 
-def test_what_cannot_be_read_is_a_named_error(tmp_path):
+def test_unreadable_and_too_large_files_are_named_errors(tmp_path):
     huge = tmp_path / 'huge.png'
     with huge.open('wb') as file:
         file.truncate(2**40)
@@ -116,9 +110,6 @@ def test_what_cannot_be_read_is_a_named_error(tmp_path):
     for path, reason in (wrong | {huge: f'{2**40} bytes'}).items():
         with pytest.raises(BadImageError, match=reason):
             decode_image(path)
-
-
-def test_pixel_limit_is_inclusive():
     data = encode(IMAGE)
     pixels = IMAGE.shape[0] * IMAGE.shape[1]
     decode_image(data, max_pixels=pixels)
@@ -127,14 +118,7 @@ def test_pixel_limit_is_inclusive():
         decode_image(data, max_pixels=pixels - 1)
 
 
-def test_extreme_shapes():
-    for size in [(1, 1), (1, 10000), (10000, 1), (8, 8)]:
-        image = np.full((*size, 3), 77, np.uint8)
-        for kind in ('JPEG', 'PNG'):
-            np.testing.assert_array_equal(decode_image(encode(image, kind)), image)
-
-
-def test_reduced_decoding_equals_draft_mode_of_pillow():
+def test_extreme_shapes_and_reduced_decoding_equal_pillow():
     data = encode(natural(400, 600))
     for divisor in (1, 2, 4, 8):
         draft = Image.open(io.BytesIO(data))
@@ -142,17 +126,16 @@ def test_reduced_decoding_equals_draft_mode_of_pillow():
         assert draft.size == (600 // divisor, 400 // divisor)
         reduced = open_image(data).decode(divisor)
         np.testing.assert_array_equal(reduced, np.asarray(draft)[..., ::-1])
+    for size in [(1, 1), (1, 10000), (10000, 1), (8, 8)]:
+        image = np.full((*size, 3), 77, np.uint8)
+        for kind in ('JPEG', 'PNG'):
+            np.testing.assert_array_equal(decode_image(encode(image, kind)), image)
 
 
 def test_an_image_in_memory_is_not_loaded():
     results = LoadImage()({'img': IMAGE})
     assert results['img'] is IMAGE
     assert results['img_shape'] == results['ori_shape'] == (96, 128)
-
-
-def test_error_survives_pickling():
-    error = pickle.loads(pickle.dumps(BadImageError('a.jpg', 'empty file')))
-    assert (error.path, error.reason, str(error)) == ('a.jpg', 'empty file', 'a.jpg: empty file')
 
 
 class OneBadImage(Dataset):
@@ -163,6 +146,8 @@ class OneBadImage(Dataset):
         return decode_image(b'<html>')
 
 
-def test_error_of_a_worker_is_still_a_user_error():
+def test_errors_survive_pickling_and_workers():
+    error = pickle.loads(pickle.dumps(BadImageError('a.jpg', 'empty file')))
+    assert (error.path, error.reason, str(error)) == ('a.jpg', 'empty file', 'a.jpg: empty file')
     with pytest.raises(UserError, match='not a known image'):
         next(iter(DataLoader(OneBadImage(), num_workers=1)))

@@ -8,11 +8,15 @@ from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.errors import UserError
 
 
-def test_finds_every_image_in_order(nested_images):
+def test_finds_every_image_in_order_and_none_is_an_error(nested_images, tmp_path):
     expected = ['top.bmp', 'a/four.jpeg', 'a/one.jpg', 'a/deep/er/three.webp', 'b/two.PNG']
     assert list(scan_folder(nested_images)) == expected
     (nested_images / 'a' / 'loop').symlink_to(nested_images, target_is_directory=True)
     assert list(scan_folder(nested_images)) == expected  # a link back up ends
+    (tmp_path / 'empty').mkdir()
+    for name in ('missing', 'empty'):
+        with pytest.raises(UserError, match=str(tmp_path / name)):
+            scan_folder(tmp_path / name)
 
 
 def test_second_scan_reads_the_cache_until_a_folder_changes(nested_images, monkeypatch):
@@ -26,23 +30,13 @@ def test_second_scan_reads_the_cache_until_a_folder_changes(nested_images, monke
     looked.assert_called()
 
 
-def test_an_interrupted_scan_leaves_no_cache(nested_images, monkeypatch):
+def test_interruption_and_a_home_without_room_are_no_obstacle(nested_images, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, 'replace', mock.Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             scan_folder(nested_images)
     assert len(scan_folder(nested_images)) == 5
-
-
-def test_a_home_without_room_for_the_cache_is_no_obstacle(nested_images, tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(nested_images / 'top.bmp'))
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     assert len(scan_folder(nested_images)) == 5
     assert list(tmp_path.glob('ttl_mm-scans-*/*.txt'))
-
-
-def test_no_images_is_an_error_with_the_folder(tmp_path):
-    (tmp_path / 'empty').mkdir()
-    for name in ('missing', 'empty'):
-        with pytest.raises(UserError, match=str(tmp_path / name)):
-            scan_folder(tmp_path / name)

@@ -12,21 +12,20 @@ def test_pipeline_gets_path_and_index(nested_images):
     index = SampleIndex(2, epoch=4, seed=9)
     assert folder[index] == {'img_path': f'{nested_images}/a/one.jpg', 'sample_idx': index}
     assert folder[index]['sample_idx'].epoch == 4  # the index knows its draws
+    folder = DATASETS.build({'type': 'ttl_mm.ImageFolder', 'data_root': str(nested_images)})
+    assert len(folder) == 5
+    assert folder[3]['sample_idx'] == 3
 
 
-def test_sub_folders_are_classes(nested_images):
+def test_sub_folders_are_classes_numbered_by_name(nested_images, tmp_path):
     with pytest.raises(UserError, match=r'top\.bmp lies in no sub-folder'):
         ImageFolder(str(nested_images), with_label=True)
     (nested_images / 'top.bmp').unlink()
     folder = ImageFolder(str(nested_images), with_label=True)
     assert folder.metainfo['classes'] == ('a', 'b')
     assert folder.get_gt_labels().tolist() == [0, 0, 0, 1]
-
-
-def test_classes_are_numbered_by_name_whatever_the_order_of_the_list(nested_images, tmp_path):
     (tmp_path / 'list.txt').write_text('b/two.PNG\na/one.jpg\n')
     folder = ImageFolder(str(nested_images), list_file=str(tmp_path / 'list.txt'), with_label=True)
-    assert len(folder) == 2
     assert folder.metainfo['classes'] == ('a', 'b')
     assert folder.get_gt_labels().tolist() == [1, 0]
 
@@ -40,15 +39,6 @@ def test_evaluation_ends_at_a_bad_image_with_its_path(nested_images, tmp_path):
         folder = ImageFolder(str(nested_images), [loader], list_file=str(tmp_path / 'list.txt'))
         with pytest.raises(BadImageError, match=str(bad)):
             folder[0]
-
-
-def test_a_fault_of_the_pipeline_is_not_blamed_on_the_image(nested_images):
     folder = ImageFolder(str(nested_images), pipeline=[lambda results: results['no such key']])
     with pytest.raises(KeyError):
         folder[0]
-
-
-def test_builds_from_a_config_in_any_scope(nested_images):
-    folder = DATASETS.build({'type': 'ttl_mm.ImageFolder', 'data_root': str(nested_images)})
-    assert len(folder) == 5
-    assert folder[3]['sample_idx'] == 3

@@ -38,34 +38,32 @@ def test_equals_a_list_of_lines(tmp_path, line_end, mark):
                 names[outside]
 
 
-def test_round_trip_through_write_and_pickle(tmp_path):
+def test_round_trip_through_write_and_pickle_of_names_that_are_a_line(tmp_path):
     expected = random_names(1000)
     write_name_list(tmp_path / 'names.txt', expected)
     names = pickle.loads(pickle.dumps(NameList(tmp_path / 'names.txt')))
     assert list(names) == expected
+    for name in ('', 'two\nlines', 'carriage\rreturn'):
+        with pytest.raises(UserError, match='cannot stand in a list'):
+            write_name_list(tmp_path / 'other.txt', ['a', name])
     assert [path.name for path in tmp_path.iterdir()] == ['names.txt']
 
 
-def test_it_takes_an_eighth_of_a_byte_per_name_and_closes_its_file(tmp_path):
-    write_name_list(tmp_path / 'names.txt', (f'{i:09d}.jpg' for i in range(64_000)))
-    names = NameList(tmp_path / 'names.txt')
-    assert names.nbytes == 8_000
-    file = names._file
-    del names
-    assert file.closed
-
-
-def test_forked_children_read_the_same_file_at_the_same_time(tmp_path):
-    write_name_list(tmp_path / 'names.txt', map(str, range(20_000)))
+def test_forked_children_share_a_small_list_that_closes_its_file(tmp_path):
+    write_name_list(tmp_path / 'names.txt', map(str, range(19_200)))
     names = NameList(tmp_path / 'names.txt')
     children = []
     for seed in range(3):
         pid = os.fork()
         if pid == 0:
-            indices = random.Random(seed).choices(range(20_000), k=5_000)
+            indices = random.Random(seed).choices(range(19_200), k=5_000)
             os._exit(0 if all(names[i] == str(i) for i in indices) else 1)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
+    assert names.nbytes == 19_200 // 8  # an eighth of a byte per name
+    file = names._file
+    del names
+    assert file.closed
 
 
 BAD = [
@@ -82,16 +80,13 @@ BAD = [
 
 
 @pytest.mark.usefixtures('small_chunks')
-def test_bad_files_are_named(tmp_path):
+def test_bad_and_changed_files_are_named(tmp_path):
     for content, message in BAD:
         (tmp_path / 'names.txt').write_bytes(content)
         with pytest.raises(UserError, match=message):
             NameList(tmp_path / 'names.txt')
     with pytest.raises(UserError, match=r'nowhere\.txt cannot be read'):
         NameList(tmp_path / 'nowhere.txt')
-
-
-def test_a_file_changed_after_opening_is_named(tmp_path):
     write_name_list(tmp_path / 'names.txt', ['first', 'second'])
     names = NameList(tmp_path / 'names.txt')
     with open(tmp_path / 'names.txt', 'r+b') as file:
@@ -100,10 +95,3 @@ def test_a_file_changed_after_opening_is_named(tmp_path):
         names[0]
     with pytest.raises(UserError, match='has changed'):
         pickle.loads(pickle.dumps(names))
-
-
-def test_names_that_are_no_line_leave_no_file(tmp_path):
-    for name in ('', 'two\nlines', 'carriage\rreturn'):
-        with pytest.raises(UserError, match='cannot stand in a list'):
-            write_name_list(tmp_path / 'names.txt', ['a', name])
-        assert list(tmp_path.iterdir()) == []

@@ -4,12 +4,9 @@ from scipy.stats import chisquare
 from ttl_mm.datasets.permutation import permuted
 
 
-def test_is_a_permutation():
+def test_is_a_permutation_of_which_any_part_can_be_computed():
     for n in (1, 2, 3, 4, 5, 63, 64, 65, 1000, 4097):
         assert sorted(permuted(np.arange(n), n, (0, 1))) == list(range(n))
-
-
-def test_any_part_equals_the_whole():
     whole = permuted(np.arange(1000), 1000, (7,))
     assert (permuted(np.array([3, 999, 500]), 1000, (7,)) == whole[[3, 999, 500]]).all()
 

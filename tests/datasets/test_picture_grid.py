@@ -9,15 +9,12 @@ def flat(height: int, width: int, level: int) -> np.ndarray:
     return np.full((height, width, 3), level, np.uint8)
 
 
-def test_images_do_not_overlap():
+def test_images_do_not_overlap_and_a_color_draws_a_frame():
     rows = [[Tile(flat(10, width, width)) for width in (90, 30)], [Tile(flat(20, 40, 40))]]
     sheet = picture_grid(rows)
     assert sheet.shape == (30 + 2 * 2 * FRAME + 3 * GAP, 120 + 2 * 2 * FRAME + 3 * GAP, 3)
     for size, level in ((10 * 90, 90), (10 * 30, 30), (20 * 40, 40)):
         assert (sheet == level).all(axis=2).sum() == size
-
-
-def test_a_color_draws_a_frame_around_the_image():
     sheet = picture_grid([[Tile(flat(8, 9, 10), color=RED), Tile(flat(8, 9, 20))]])
     framed = (sheet == RED).all(axis=2)
     assert framed.sum() == (8 + 2 * FRAME) * (9 + 2 * FRAME) - 8 * 9

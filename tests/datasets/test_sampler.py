@@ -21,6 +21,10 @@ def test_an_epoch_has_every_image_once_in_an_order_of_its_own():
     assert list(sampler(6, shuffle=False)) == [0, 1, 2, 3, 4, 5]
     assert list(sampler(50, epoch=1)) != list(sampler(50, epoch=2))
     assert list(sampler(50, epoch=1)) == list(sampler(50, epoch=1))
+    index = next(iter(sampler(20, epoch=3)))
+    assert (index.epoch, index.seed) == (3, 5)
+    with pytest.raises(UserError, match='no images'):
+        EpochSampler([], seed=0)
 
 
 def test_ranks_share_the_epoch_and_take_equally_many():
@@ -38,16 +42,6 @@ def test_seek_leaves_out_the_beginning_of_one_iteration():
         resumed.seek(start)
         assert list(resumed) == whole[start:]
         assert list(resumed) == whole
-
-
-def test_indices_know_their_epoch_and_seed():
-    index = next(iter(sampler(20, epoch=3)))
-    assert (index.epoch, index.seed) == (3, 5)
-
-
-def test_no_images_is_an_error():
-    with pytest.raises(UserError, match='no images'):
-        EpochSampler([], seed=0)
 
 
 def test_a_jump_in_thirty_million_images_computes_one_chunk(monkeypatch):

@@ -48,13 +48,10 @@ def test_workers_and_a_resume_change_nothing(sampler):
     assert torch.equal(draws(2, epoch=2, start=3, sampler=sampler), whole[3:])
 
 
-def test_epochs_have_their_own_draws():
+def test_epochs_have_their_own_draws_and_a_start_reads_nothing_before_it():
     first, second = draws(sampler=SequentialSampler), draws(epoch=1, sampler=SequentialSampler)
     assert (first[..., 0] == second[..., 0]).all()
     assert (first[..., 1:] != second[..., 1:]).all()
-
-
-def test_nothing_is_read_to_get_to_the_start():
     read = []
 
     class Counting(Draws):
@@ -64,14 +61,6 @@ def test_nothing_is_read_to_get_to_the_start():
 
     draws(start=4, dataset=Counting())
     assert len(read) == 4
-
-
-def test_batch_samplers_of_others_work():
-    dataset = Draws()
-    stock = DataLoader(dataset, batch_sampler=BatchSampler(SequentialSampler(dataset), 3, False))
-    loader = train_loader(stock, seed=1)
-    loader.batch_sampler.set_position(0, 6)
-    assert [batch.data[:, 0].tolist() for batch in loader] == [[18, 19, 20], [21, 22]]
 
 
 class Sizes:
@@ -84,8 +73,12 @@ class Sizes:
         return dict(width=10, height=20 if index % 3 == 0 else 5)
 
 
-def test_batches_grouped_by_aspect_ratio_continue_where_they_were():
-    """Groups are not slices of the sampler's order, so there is no place to jump to."""
+def test_batch_samplers_of_others_continue_where_they_were():
+    dataset = Draws()
+    stock = DataLoader(dataset, batch_sampler=BatchSampler(SequentialSampler(dataset), 3, False))
+    loader = train_loader(stock, seed=1)
+    loader.batch_sampler.set_position(0, 6)
+    assert [batch.data[:, 0].tolist() for batch in loader] == [[18, 19, 20], [21, 22]]
 
     def grouped(start: int) -> list:
         sampler = AspectRatioBatchSampler(EpochSampler(Sizes(), seed=3), batch_size=2)
@@ -132,20 +125,16 @@ def test_views_do_not_depend_on_workers_or_a_resume(folder):
             assert all(torch.equal(a, b) for a, b in zip(one['inputs'], other['inputs']))
 
 
-def test_every_epoch_has_its_own_views(folder):
+def test_epochs_have_their_own_views_which_ranks_share(folder):
     first, second = (views_by_image(batches(folder, epoch=epoch)) for epoch in (0, 1))
     assert first.keys() == second.keys()
     for path, views in first.items():
         assert not any(torch.equal(a, b) for a, b in zip(views, second[path]))
-
-
-def test_ranks_share_the_images_and_the_draws_of_one_process(folder):
-    whole = views_by_image(batches(folder))
     parts = [views_by_image(batches(folder, rank=rank, world_size=2)) for rank in (0, 1)]
-    assert parts[0].keys() | parts[1].keys() == whole.keys()
+    assert parts[0].keys() | parts[1].keys() == first.keys()
     assert not parts[0].keys() & parts[1].keys()
     for path, views in (parts[0] | parts[1]).items():
-        assert all(torch.equal(a, b) for a, b in zip(views, whole[path]))
+        assert all(torch.equal(a, b) for a, b in zip(views, first[path]))
 
 
 def test_bad_images_are_replaced_and_reported(tmp_path):

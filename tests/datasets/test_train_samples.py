@@ -29,13 +29,10 @@ def folder(tmp_path):
     return write_images(tmp_path, 6, 8, 8, bad=(2, 4))
 
 
-def test_pipelines_of_other_datasets_get_the_generator():
+def test_pipelines_of_other_datasets_get_the_generator_however_wrapped():
     index = SampleIndex(7, epoch=2, seed=1)  # sample 2 of the second dataset
     samples = TrainSamples(ConcatDataset([Stock(), Stock()]))
     assert samples[index] == np.random.default_rng((1, 2, 7)).random()
-
-
-def test_a_dataset_may_be_wrapped_several_times():
     dataset = Stock()
     first, second = TrainSamples(dataset), TrainSamples(dataset)
     for index in (SampleIndex(3), SampleIndex(4, epoch=1)):
@@ -63,7 +60,7 @@ def test_the_generators_of_the_main_process_go_on_undisturbed():
         assert [draw() for draw in generators] == inside != expected
 
 
-def test_the_replacement_is_the_same_every_time(folder):
+def test_bad_images_are_replaced_by_the_same_ones_every_time(folder):
     samples = TrainSamples(ImageFolder(str(folder), pipeline=PIPELINE))
     index = SampleIndex(2, epoch=1, seed=0)
     assert samples[index] == samples[index]
@@ -71,8 +68,6 @@ def test_the_replacement_is_the_same_every_time(folder):
     assert replacements == {0, 1, 3, 5}  # not always the same one, which would get twice the weight
     assert {skip.path for skip in samples.skipped} == {f'{folder}/2.jpg', f'{folder}/4.jpg'}
 
-
-def test_a_bad_image_of_another_dataset_is_replaced(folder):
     class Foreign(BaseDataset):
         def load_data_list(self):
             return [{'img_path': str(folder / f'{i}.jpg')} for i in range(6)]
@@ -82,15 +77,12 @@ def test_a_bad_image_of_another_dataset_is_replaced(folder):
     assert samples.skipped[0].path == str(folder / '4.jpg')
 
 
-def test_nothing_but_bad_images_is_an_error(folder):
+def test_nothing_but_bad_images_is_an_error_and_a_fault_of_the_code_its_own(folder):
+    samples = TrainSamples(ImageFolder(str(folder), pipeline=[lambda results: 1 / 0]))
+    with pytest.raises(ZeroDivisionError):
+        samples[SampleIndex(0)]
     for i in range(6):
         (folder / f'{i}.jpg').write_bytes(b'')
     samples = TrainSamples(ImageFolder(str(folder), pipeline=PIPELINE))
     with pytest.raises(UserError, match=f'{MAX_TRIES} images in a row'):
-        samples[SampleIndex(0)]
-
-
-def test_a_fault_of_the_code_is_no_bad_image(folder):
-    samples = TrainSamples(ImageFolder(str(folder), pipeline=[lambda results: 1 / 0]))
-    with pytest.raises(ZeroDivisionError):
         samples[SampleIndex(0)]

@@ -13,14 +13,6 @@ DRAWS = 20_000
 ALPHA = 1e-3  # of each test; the seeds are fixed
 
 
-def test_the_paper_is_the_default():
-    view = View()
-    assert view.size == (224, 224)
-    assert (view.jitter, view.brightness, view.contrast) == (0.8, 0.4, 0.4)
-    assert (view.saturation, view.hue, view.grayscale) == (0.2, 0.1, 0.2)
-    assert (view.blur, view.sigma, view.solarize) == (1.0, (0.1, 2.0), 0.0)
-
-
 def box_facts(boxes: list[tuple], height: int, width: int) -> dict[str, np.ndarray]:
     top, left, h, w = np.transpose(boxes)
     shares = {'top': top / (height - h + 1), 'left': left / (width - w + 1)}
@@ -38,24 +30,16 @@ def test_crops_follow_the_stock_distribution(height, width):
         assert stats.ks_2samp(values, stock[fact]).pvalue > ALPHA, fact
 
 
-@pytest.fixture(scope='module')
-def jitters():
+def test_color_factors_and_their_order_follow_the_stock_distribution():
     rng = np.random.default_rng(1)
     ours = [draw_jitter(View(), rng) for _ in range(DRAWS)]
     np.random.seed(1)
     jitter = ColorJitter(brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1)
-    return ours, [jitter._rand_params() for _ in range(DRAWS)]
-
-
-def test_factors_follow_the_stock_distribution(jitters):
-    ours, stock = jitters
+    stock = [jitter._rand_params() for _ in range(DRAWS)]
     for position, name in enumerate(['brightness', 'contrast', 'saturation', 'hue'], 1):
         factors = [dict(draw)[name] for draw in ours]
         assert stats.ks_2samp(factors, [draw[position] for draw in stock]).pvalue > ALPHA, name
-
-
-def test_order_of_color_operations_is_uniform(jitters):
-    orders = [tuple(name for name, _ in draw) for draw in jitters[0]]
+    orders = [tuple(name for name, _ in draw) for draw in ours]
     _, counts = np.unique(orders, axis=0, return_counts=True)
     assert len(counts) == 24
     assert stats.chisquare(counts).pvalue > ALPHA
@@ -70,24 +54,21 @@ def test_sigma_follows_the_stock_distribution():
     assert stats.ks_2samp(ours, stock).pvalue > ALPHA
 
 
-def test_every_operation_has_its_probability():
+def test_every_operation_has_its_probability_and_0_and_1_are_certain():
     view = View(flip=0.5, jitter=0.8, grayscale=0.2, blur=0.1, solarize=0.3)
     rng = np.random.default_rng(3)
     draws = [draw_view(view, 32, 32, rng) for _ in range(DRAWS)]
     counts = np.sum([applied(draw) for draw in draws], axis=0).tolist()
     for count, name in zip(counts, ('flip', 'jitter', 'grayscale', 'blur', 'solarize')):
         assert stats.binomtest(count, DRAWS, getattr(view, name)).pvalue > ALPHA, name
-
-
-def applied(draw: ViewParams) -> list[bool]:
-    return list(map(bool, [draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold]))
-
-
-def test_probabilities_of_0_and_1_are_certain():
     rng = np.random.default_rng(4)
     for p in (0, 1):
         view = View(flip=p, jitter=p, grayscale=p, blur=p, solarize=p)
         assert all(applied(draw_view(view, 8, 8, rng)) == [bool(p)] * 5 for _ in range(200))
+
+
+def applied(draw: ViewParams) -> list[bool]:
+    return list(map(bool, [draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold]))
 
 
 def test_factors_without_range_are_left_out_and_none_is_negative():
@@ -98,22 +79,19 @@ def test_factors_without_range_are_left_out_and_none_is_negative():
     assert min(factors) >= 0
 
 
-def test_boxes_of_extreme_shapes_lie_inside():
+def test_boxes_of_extreme_shapes_lie_inside_and_the_fallback_is_central():
     rng = np.random.default_rng(7)
     for shape in 100 * [(1, 1), (1, 10_000), (10_000, 1), (2, 3)]:
         top, left, h, w = draw_box(View(), *shape, rng)
         assert 0 <= top < top + h <= shape[0]
         assert 0 <= left < left + w <= shape[1]
-
-
-def test_fallback_is_the_stock_central_crop():
     stock = RandomResizedCrop(224, max_attempts=0)
     for shape, box in {(100, 900): (0, 383, 100, 133), (900, 100): (383, 0, 133, 100)}.items():
         assert draw_box(View(), *shape, np.random.default_rng(0), attempts=0) == box
         assert stock.rand_crop_params(np.empty((*shape, 3))) == box
 
 
-def test_wrong_settings_are_refused_with_their_value():
+def test_the_paper_is_the_default_and_wrong_settings_are_refused():
     wrong = [
         *({'size': (0, 0)}, {'size': (1, 2, 3)}, {'num': 0}, {'area': (0.5, 0.2)}),
         *({'area': (0.5, 1.2)}, {'ratio': (0, 1)}, {'sigma': (0, 1)}, {'hue': 0.6}),
@@ -124,3 +102,8 @@ def test_wrong_settings_are_refused_with_their_value():
         with pytest.raises(UserError) as caught:
             View(**setting)
         assert f'{name}={value}' in str(caught.value)
+    view = View()
+    assert view.size == (224, 224)
+    assert (view.jitter, view.brightness, view.contrast) == (0.8, 0.4, 0.4)
+    assert (view.saturation, view.hue, view.grayscale) == (0.2, 0.1, 0.2)
+    assert (view.blur, view.sigma, view.solarize) == (1.0, (0.1, 2.0), 0.0)

@@ -92,18 +92,13 @@ def test_the_sheet_shows_the_views_of_training(root, kind):
         assert all(contains(sheet, view) for view in views)
 
 
-def test_rgb_views_are_turned_for_the_sheet(root):
+def test_rgb_views_few_images_and_hidden_ones(root):
     samples, index = TrainSamples(ImageFolder(root, OURS)), SampleIndex(0)
     bgr, turned = views_of(samples, index)[0], views_of(samples, index, rgb=True)[0]
     np.testing.assert_array_equal(turned, bgr[..., ::-1])
-
-
-def test_rows_never_outnumber_the_images(root):
     few, many = (view_sheet(ImageFolder(root, OURS), images, epochs=1) for images in (8, 50))
     assert few.shape == many.shape
 
-
-def test_a_dataset_that_hides_its_images_is_an_error():
     class Hidden(Dataset):
         def __len__(self):
             return 1

@@ -63,44 +63,24 @@ def test_the_smallest_crop_decides_on_the_reduction():
     assert common_divisor([large, small], (1, 2, 4, 8)) == 2
     assert common_divisor([large], (1,)) == 1
     assert common_divisor([params((0, 0, 10, 10))], (1, 2)) == 1
-
-
-def test_a_snapped_box_stays_inside_the_reduced_image():
     # 427 rows at 1/4 are 107 rows: the last one covers three
     assert snap((27, 240, 400, 400), 4) == (7, 60, 100, 100)
     top, left, h, w = snap((3, 3, 424, 637), 2)
     assert (top + h, left + w) == (214, 320)
 
 
-def test_flip_mirrors_left_to_right():
+def test_flip_order_of_operations_and_channels():
     flipped, plain = (render(IMAGE, params((0, 0, 400, 400), flip=flip)) for flip in (True, False))
     np.testing.assert_array_equal(flipped, plain[:, ::-1])
-
-
-def test_operations_are_applied_in_the_drawn_order():
     steps = (('contrast', 0.5), ('brightness', 1.4))
     box = (0, 0, 400, 400)
     views = [render(IMAGE, params(box, jitter=jitter)) for jitter in (steps, steps[::-1])]
     assert (views[0] != views[1]).any()
-
-
-def test_grayscale_views_are_gray_in_three_channels():
     (view,) = RandomViews([dict(size=32, grayscale=1.0)])(sample())['img']
     assert view.shape == (3, 32, 32)
     assert (view == view[:1]).all()
-
-
-def test_to_tensor_puts_channels_first():
     np.testing.assert_array_equal(to_tensor(IMAGE).numpy(), IMAGE.transpose(2, 0, 1))
     np.testing.assert_array_equal(to_tensor(IMAGE[..., 0]).numpy(), [IMAGE[..., 0]] * 3)
-
-
-def test_a_mirrored_array_is_accepted():
-    mirrored = IMAGE[:, ::-1]
-    strided, copied = (
-        RandomViews(TWO_VIEWS)(sample(img=image))['img'] for image in (mirrored, mirrored.copy())
-    )
-    assert_same(strided, copied)
 
 
 def test_one_sample_from_file_to_model_input():
@@ -121,20 +101,17 @@ def test_one_sample_from_file_to_model_input():
     torch.testing.assert_close(inputs[0][1], expected)
 
 
-def test_the_generator_decides_everything():
+def test_the_generator_decides_everything_and_a_sample_index_brings_one():
     transform = RandomViews(TWO_VIEWS)
     first, again, other = (transform(sample(seed=seed))['img'] for seed in (0, 0, 1))
     assert_same(first, again)
     assert not any(torch.equal(a, b) for a, b in zip(first, other))
-
-
-def test_a_sample_index_brings_its_generator():
     index = SampleIndex(3, epoch=2, seed=1)
     by_index = RandomViews(TWO_VIEWS)({'img_path': str(CHINA), 'sample_idx': index})['img']
     assert_same(by_index, RandomViews(TWO_VIEWS)(sample(rng=index.rng()))['img'])
 
 
-def test_extreme_files_give_views(tmp_path):
+def test_extreme_and_16_bit_files_give_views(tmp_path):
     path = tmp_path / 'image'
     transform = RandomViews([dict(size=32, num=5, jitter=0)])
     shapes = (1, 1), (1, 10_000), (10_000, 1), (2, 2)
@@ -143,6 +120,9 @@ def test_extreme_files_give_views(tmp_path):
         for view in transform(sample(path))['img']:
             assert view.shape == (3, 32, 32)
             assert (view.int() - 200).abs().max() <= 3  # a flat image stays flat
+    path.write_bytes(encode(np.full((40, 50), 0x80FF, np.uint16), 'PNG'))
+    (view,) = RandomViews([dict(size=16, jitter=0)])(sample(path))['img']
+    assert (view == 0x80).all()
 
 
 def test_a_decoded_image_gives_the_views_of_its_file_in_either_order_of_channels(tmp_path):
@@ -156,19 +136,17 @@ def test_a_decoded_image_gives_the_views_of_its_file_in_either_order_of_channels
     assert_same(from_rgb, [view.flip(0) for view in from_bgr])
 
 
-def test_16_bit_files_give_views(tmp_path):
-    path = tmp_path / 'image.png'
-    path.write_bytes(encode(np.full((40, 50), 0x80FF, np.uint16), 'PNG'))
-    (view,) = RandomViews([dict(size=16, jitter=0)])(sample(path))['img']
-    assert (view == 0x80).all()
-
-
-def test_grayscale_arrays_are_accepted_and_others_refused():
+def test_grayscale_and_mirrored_arrays_are_accepted_and_others_refused():
     transform = RandomViews([dict(size=16)])
     assert transform(sample(img=np.zeros((20, 20), np.uint8)))['img'][0].shape[0] == 3
     for wrong in (np.zeros((20, 20, 3)), np.zeros((20, 20, 4), np.uint8)):
         with pytest.raises(UserError, match='expected a uint8 image'):
             transform(sample(img=wrong))
+    mirrored = IMAGE[:, ::-1]
+    strided, copied = (
+        RandomViews(TWO_VIEWS)(sample(img=image))['img'] for image in (mirrored, mirrored.copy())
+    )
+    assert_same(strided, copied)
 
 
 def test_what_is_missing_or_wrong_is_named():

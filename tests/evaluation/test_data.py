@@ -11,20 +11,15 @@ def paths(split):
 
 
 def test_a_folder_of_classes_is_split_the_same_way_everywhere(tmp_path):
-    folders = [make_folder(tmp_path / name, count=10) for name in ('here', 'there')]
     held_out = []
-    for folder in folders:
+    for folder in (make_folder(tmp_path / name, count=10) for name in ('here', 'there')):
         splits, how = open_splits(str(folder), 32)
         assert (len(splits['train']), len(splits['test'])) == (24, 6)
-        assert paths(splits['train']) | paths(splits['test']) == set(
-            map(str, folder.glob('*/*.png'))
-        )
+        images = set(map(str, folder.glob('*/*.png')))
+        assert paths(splits['train']) | paths(splits['test']) == images
         held_out.append({p.removeprefix(str(folder)) for p in paths(splits['test'])})
         assert '20%' in how
     assert held_out[0] == held_out[1]
-
-
-def test_every_class_is_held_out_from():
     labels = np.repeat([0, 1, 2], [2, 5, 50])
     chosen = hold_out([str(i) for i in range(57)], labels, 'abc')
     assert [chosen[labels == c].sum() for c in range(3)] == [1, 1, 10]

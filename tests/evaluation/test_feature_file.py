@@ -5,25 +5,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import FeatureWriter, is_feature_file, read_features
 
 
-def test_damaged_and_foreign_files_are_refused(tmp_path):
-    path = tmp_path / 'a.safetensors'
-    writer = FeatureWriter(path, {4: 2}, ['a', 'b'], ['x'], {}, batch_size=2)
-    writer.write(0, {4: np.ones((2, 2))}, np.array([0, 0]))
-    writer.finish()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    with pytest.raises(UserError, match='bytes expected'):
-        read_features(path)
-    path.write_bytes(b'\xff' * 8 + whole)
-    with pytest.raises(UserError, match='header claims'):
-        read_features(path)
-    path.write_bytes(whole)
-    with pytest.raises(UserError, match='no stage 3: it has stage4'):
-        read_features(path, 3)
-    assert is_feature_file(path)
-
-
-def test_batches_of_any_order_make_the_file_and_it_is_named_when_complete(tmp_path):
+def test_batches_of_any_order_make_the_file_and_damage_is_refused(tmp_path):
     path = tmp_path / 'a.safetensors'
     options = (path, {2: 3, 4: 2}, ['a', 'b', 'c'], ['x', 'y'], {'weights': 'w'})
     writer = FeatureWriter(*options, batch_size=2)
@@ -42,3 +24,12 @@ def test_batches_of_any_order_make_the_file_and_it_is_named_when_complete(tmp_pa
     assert (found.labels.tolist(), found.paths) == ([0, 1, 0], ['a', 'b', 'c'])
     assert (found.classes, found.about) == (['x', 'y'], {'weights': 'w', 'stage': 2})
     assert read_features(path).features.shape == (3, 2)
+    whole = path.read_bytes()
+    for damaged, message in ((whole[:-1], 'bytes exp'), (b'\xff' * 8 + whole, 'header claims')):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=message):
+            read_features(path)
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match='no stage 3: it has stage2, stage4'):
+        read_features(path, 3)
+    assert is_feature_file(path)

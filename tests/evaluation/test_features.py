@@ -23,6 +23,11 @@ def preprocessor():
     return SelfSupDataPreprocessor(**IMAGENET)
 
 
+@pytest.fixture
+def train(folder):
+    return open_splits(str(folder), 32)[0]['train']  # 18 images
+
+
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -42,10 +47,9 @@ def plain_pass(network, folder, size, edge):
     return [np.stack(stage) for stage in zip(*rows)]
 
 
-def test_equals_a_plain_forward_pass(network, folder, tmp_path):
-    (splits, _) = open_splits(str(folder), 32)
+def test_equals_a_plain_forward_pass(network, train, folder, tmp_path):
     path = tmp_path / 'train.safetensors'
-    found = extract_features(network, preprocessor(), splits['train'], path, stages=(2, 4))
+    found = extract_features(network, preprocessor(), train, path, stages=(2, 4))
     with torch.no_grad(), output_stages(network, (2, 4)):
         expected = plain_pass(network, folder / 'train', size=32, edge=32)
     np.testing.assert_allclose(found.features, expected[1], rtol=1e-6, atol=1e-6)
@@ -54,10 +58,6 @@ def test_equals_a_plain_forward_pass(network, folder, tmp_path):
     assert found.paths[:2] == ['ant/0.png', 'ant/1.png']
     assert found.classes == ['ant', 'bee', 'cat']
     assert load_file(path).keys() == {'stage2', 'stage4', 'labels', 'paths'}
-
-
-def test_equals_a_plain_forward_pass_at_the_crop_of_imagenet(tmp_path):
-    torch.manual_seed(0)
     network = ResNet(18, base_channels=8, stem_channels=8)
     network.eval()
     make_folder(tmp_path / 'data', size=130, count=2)
@@ -69,28 +69,31 @@ def test_equals_a_plain_forward_pass_at_the_crop_of_imagenet(tmp_path):
     np.testing.assert_allclose(found.features, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_batches_and_workers_do_not_change_the_file(network, folder, tmp_path):
-    dataset = open_splits(str(folder), 32)[0]['train']
+def test_batches_workers_and_processes_do_not_change_the_file(network, train, tmp_path):
     hashes = set()
     for size, workers in ((5, 0), (128, 0), (1, 0), (4, 2), (17, 0)):
         path, options = tmp_path / f'{size}', {'batch_size': size, 'num_workers': workers}
-        extract_features(network, preprocessor(), dataset, path, **options)
+        extract_features(network, preprocessor(), train, path, **options)
         hashes.add(sha256(path))
-    assert len(hashes) == 1
+
+    def extract_share(rank):
+        extract_features(network, preprocessor(), train, tmp_path / 'shared', batch_size=4)
+
+    in_two_processes(tmp_path, extract_share)
+    assert hashes == {sha256(tmp_path / 'shared')}
 
 
-def test_an_interrupted_extraction_goes_on_where_it_was(folder, tmp_path):
+def test_an_interrupted_extraction_goes_on_and_other_weights_start_over(train, tmp_path):
     network, seen = random_network(0), []  # the number of images in each forward pass
 
     def count(module, inputs):
-        if sum(seen) == 2 + 9:
+        if sum(seen) == 2 + 9:  # of 2 + 18
             raise KeyboardInterrupt
         seen.append(len(inputs[0]))
 
     def extract(path):
-        extract_features(network, preprocessor(), dataset, path, {'note': 'x'}, batch_size=3)
+        return extract_features(network, preprocessor(), train, path, {'note': 'x'}, batch_size=3)
 
-    dataset = open_splits(str(folder), 32)[0]['train']  # 18 images
     path, whole = tmp_path / 'a.safetensors', tmp_path / 'b.safetensors'
     handle = network.register_forward_pre_hook(count)
     with pytest.raises(KeyboardInterrupt):
@@ -101,29 +104,11 @@ def test_an_interrupted_extraction_goes_on_where_it_was(folder, tmp_path):
     assert seen == [2, 3, 3, 3]  # a look at the shapes, then the other three batches
     extract(path)  # finished: nothing is computed
     handle.remove()
-    extract(whole)
+    features = np.array(extract(whole).features)
     assert sha256(path) == sha256(whole)
     assert list(tmp_path.glob('*.p*')) == []
-
-
-def test_other_weights_are_extracted_again(network, folder, tmp_path):
-    dataset = open_splits(str(folder), 32)[0]['test']
-    path = tmp_path / 'a.safetensors'
-    first = np.array(extract_features(network, preprocessor(), dataset, path).features)
-    second = extract_features(random_network(1), preprocessor(), dataset, path)
-    assert np.abs(second.features - first).max() > 1e-3
-
-
-def test_two_processes_write_one_file(network, folder, tmp_path):
-    dataset = open_splits(str(folder), 32)[0]['train']
-    alone, shared = tmp_path / 'a.safetensors', tmp_path / 'b.safetensors'
-    extract_features(network, preprocessor(), dataset, alone, batch_size=4)
-
-    def extract_share(rank):
-        extract_features(network, preprocessor(), dataset, shared, batch_size=4)
-
-    in_two_processes(tmp_path, extract_share)
-    assert sha256(alone) == sha256(shared)
+    other = extract_features(random_network(1), preprocessor(), train, path)
+    assert np.abs(other.features - features).max() > 1e-3
 
 
 class InMemory:

@@ -20,14 +20,11 @@ def test_modes_and_stages_are_put_back(network):
         pass
 
 
-def test_every_output_is_averaged_over_its_positions():
+def test_outputs_are_averaged_over_their_positions_and_labels_required():
     maps = torch.arange(24.0).view(2, 3, 2, 2)
     (found,) = pooled(maps)
     assert found.tolist() == [[1.5, 5.5, 9.5], [13.5, 17.5, 21.5]]
     assert pooled([found])[0] is found
-
-
-def test_an_image_without_a_label_is_named():
     labelled = DataSample().set_gt_label(3)
     assert require_labels([labelled, labelled]).tolist() == [3, 3]
     with pytest.raises(UserError, match=r'x/y\.png has no label'):

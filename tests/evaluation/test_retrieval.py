@@ -56,14 +56,8 @@ def random_case(seed: int) -> tuple:
     query_ids[0], gallery_ids[-1] = 3, 3
     query_cams, gallery_cams = rng.integers(1, 4, queries), rng.integers(1, 4, gallery)
     query_cams[0], gallery_cams[-1] = 1, 2
-    return (
-        rng.integers(-2, 3, (queries, 4)).astype(dtype),
-        query_ids,
-        query_cams,
-        rng.integers(-2, 3, (gallery, 4)).astype(dtype),
-        gallery_ids,
-        gallery_cams,
-    )
+    query, images = (rng.integers(-2, 3, (n, 4)).astype(dtype) for n in (queries, gallery))
+    return query, query_ids, query_cams, images, gallery_ids, gallery_cams
 
 
 def test_equals_sorting_everything(monkeypatch):
@@ -84,7 +78,7 @@ def test_equals_sorting_everything(monkeypatch):
     assert min(ties, junk, distractors, skipped) > 50
 
 
-def test_read_only_memory_maps_and_tensors(tmp_path):
+def test_memory_maps_tensors_and_large_scores(tmp_path):
     case = list(random_case(5))
     expected = evaluate_retrieval(*case)
     for i in (0, 3):
@@ -93,26 +87,19 @@ def test_read_only_memory_maps_and_tensors(tmp_path):
     assert evaluate_retrieval(*case) == expected
     case[0], case[3] = torch.from_numpy(np.array(case[0])), torch.from_numpy(np.array(case[3]))
     assert evaluate_retrieval(*case) == expected
-
-
-def test_single_match_formulas():
-    for position in (0, 1, 4, 99):
-        assert average_precision(np.array([position])) == 1 / (position + 1)
-        expected = 1 if position == 0 else 0.5 / (position + 1)
-        assert trapezoid_average_precision(np.array([position])) == expected
-
-
-def test_large_scores_are_ranked_though_their_sum_overflows():
     case = [abs(x.astype(np.float32)) if x.ndim == 2 else x for x in random_case(5)]
     large = [x * np.float32(2**61) if x.ndim == 2 else x for x in case]
     assert evaluate_retrieval(*large) == evaluate_retrieval(*case)
 
 
-def test_equal_features_rank_in_gallery_order_so_collapse_earns_nothing():
+def test_single_match_formulas_and_collapse_earns_nothing():
+    for position in (0, 1, 4, 99):
+        assert average_precision(np.array([position])) == 1 / (position + 1)
+        expected = 1 if position == 0 else 0.5 / (position + 1)
+        assert trapezoid_average_precision(np.array([position])) == expected
     ones = np.ones((50, 3), np.float32)
-    result = evaluate_retrieval(
-        ones, np.arange(50), np.full(50, 2), ones, np.arange(50)[::-1], np.full(50, 1)
-    )
+    cameras, ids = np.full(50, 1), np.arange(50)
+    result = evaluate_retrieval(ones, ids, cameras + 1, ones, ids[::-1], cameras)
     assert (result['rank-1'], result['rank-10']) == (2, 20)
 
 

@@ -32,7 +32,7 @@ def evaluated(checkpoint, folder, tmp_path_factory):
     return out
 
 
-def test_figures_name_their_protocol_data_weights_and_versions(evaluated, checkpoint):
+def test_figures_name_their_origin_and_equal_scikit_learn(evaluated, checkpoint):
     figures = json.loads((evaluated / 'figures.json').read_text())
     protocols = [(f['protocol'].split()[0], f.get('k') or f.get('shots')) for f in figures]
     shots = [('low-shot', n) for n in (1, 2, 4)]
@@ -46,25 +46,14 @@ def test_figures_name_their_protocol_data_weights_and_versions(evaluated, checkp
         assert figure['train']['fingerprint'] != figure['test']['fingerprint']
         assert figure['crop'] == 'short side 32, centre 32, bilinear'
         assert {'torch', 'mmpretrain', 'ttl_mm'} <= figure['measured_with'].keys()
-
-
-def test_knn_figure_equals_scikit_learn_on_the_feature_files(evaluated):
     train, test = (read_features(evaluated / f'{name}.safetensors') for name in ('train', 'test'))
     knn = KNeighborsClassifier(3, metric='cosine', weights=lambda d: np.exp((1 - d) / 0.07))
     knn.fit(train.features.astype(np.float64), train.labels)
     expected = 100 * knn.score(test.features.astype(np.float64), test.labels)
-    figures = json.loads((evaluated / 'figures.json').read_text())
     assert figures[1]['value'] == pytest.approx(expected, abs=1e-3)
 
 
-def test_pictures_are_drawn(evaluated):
-    for name in ('tsne.png', 'confusion.png'):
-        picture = np.asarray(Image.open(evaluated / name).convert('L'))
-        assert picture.shape == (840, 1080)
-        assert picture.std() > 5
-
-
-def test_feature_files_are_judged_without_a_checkpoint(evaluated, tmp_path, capsys):
+def test_pictures_are_drawn_and_feature_files_need_no_checkpoint(evaluated, tmp_path, capsys):
     expected = json.loads((evaluated / 'figures.json').read_text())[:2]
     files = [str(evaluated / f'{name}.safetensors') for name in ('train', 'test')]
     for source in ([str(evaluated)], files):
@@ -73,13 +62,19 @@ def test_feature_files_are_judged_without_a_checkpoint(evaluated, tmp_path, caps
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith('weighted kNN, cosine, k 1, temperature 0.07')
     assert lines[1].endswith(f'{expected[0]["value"]:.2f}')
+    for name in ('tsne.png', 'confusion.png'):
+        picture = np.asarray(Image.open(evaluated / name).convert('L'))
+        assert picture.shape == (840, 1080)
+        assert picture.std() > 5
 
 
 def shake_norms(model):
     """Without this, the residual branches of timm are multiplied by 0."""
+    torch.manual_seed(0)
     for tensor in model.state_dict().values():
         if tensor.is_floating_point() and tensor.ndim == 1:
             tensor.uniform_(0.5, 1.5)
+    return model
 
 
 def features(model, folder):
@@ -91,12 +86,12 @@ def features(model, folder):
         return model.eval()((images.flip(1) - mean) / std).numpy()
 
 
-@pytest.mark.parametrize('suffix', ['pth', 'safetensors'])
-@pytest.mark.parametrize('build', [torchvision.models.get_model, timm.create_model])
+@pytest.mark.parametrize(
+    ('build', 'suffix'),
+    [(torchvision.models.get_model, 'pth'), (timm.create_model, 'safetensors')],
+)
 def test_weights_of_other_libraries_give_their_features(build, suffix, folder, tmp_path):
-    torch.manual_seed(0)
-    model = build('resnet18')
-    shake_norms(model)
+    model = shake_norms(build('resnet18'))
     path = tmp_path / f'resnet18.{suffix}'
     (torch.save if suffix == 'pth' else save_file)(model.state_dict(), path)
     data = ['--data', str(folder), '--size', '32', '--out', str(tmp_path)]
@@ -107,9 +102,7 @@ def test_weights_of_other_libraries_give_their_features(build, suffix, folder, t
 
 
 def test_a_config_of_mmpretrain_names_what_the_shapes_do_not_tell(folder, tmp_path, capsys):
-    torch.manual_seed(0)
-    model = timm.create_model('resnext50_32x4d', num_classes=0)
-    shake_norms(model)
+    model = shake_norms(timm.create_model('resnext50_32x4d', num_classes=0))
     torch.save(model.state_dict(), tmp_path / 'resnext50.pth')
     job = ['eval', str(tmp_path / 'resnext50.pth'), '--data', str(folder), '--size', '32']
     job += ['--out', str(tmp_path), '--knn', *FAST]
@@ -122,16 +115,6 @@ def test_a_config_of_mmpretrain_names_what_the_shapes_do_not_tell(folder, tmp_pa
     np.testing.assert_allclose(found.features, features(model, folder), rtol=1e-5, atol=1e-6)
 
 
-def test_features_of_two_models_are_refused(evaluated, folder, tmp_path, capsys):
-    torch.save(random_network(1).state_dict(), tmp_path / 'other.pth')
-    out = tmp_path / 'other'
-    assert main(['eval', f'{out}.pth', '--data', str(folder), '--out', str(out), *FAST]) == 0
-    mixed = [str(evaluated / 'train.safetensors'), str(out / 'test.safetensors')]
-    assert main(['eval', *mixed, *FAST]) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert 'do not belong together: their weights differ' in error
-
-
 def test_mistakes_end_in_one_sentence(evaluated, tmp_path, checkpoint, folder, network, capsys):
     data, good = make_folder(tmp_path / 'data'), str(checkpoint)
     (data / 'ant' / '0.png').write_bytes(b'<html>')
@@ -139,12 +122,17 @@ def test_mistakes_end_in_one_sentence(evaluated, tmp_path, checkpoint, folder, n
     del state['layer3.1.bn2.running_var']
     torch.save(state, tmp_path / 'x.pth')
     train = str(evaluated / 'train.safetensors')
+    torch.save(random_network(1).state_dict(), tmp_path / 'other.pth')
+    out = tmp_path / 'other'
+    assert main(['eval', f'{out}.pth', '--data', str(folder), '--out', str(out), *FAST]) == 0
+    mixed = [train, str(out / 'test.safetensors')]
     for arguments, message in (
         ([good, '--data', str(data), '--out', str(tmp_path / 'out')], 'data/ant/0.png'),
         ([str(tmp_path / 'x.pth'), '--data', str(folder)], 'layer3.1.bn2.running_var'),
         ([good], '--data'),
         ([good, '--data', str(folder), '--lowshot', '--confusion'], 'add --knn or --linear'),
         ([train], 'the features of one split'),
+        (mixed, 'do not belong together: their weights differ'),
         ([train] * 3, '3 files given'),
         ([str(tmp_path)], 'train.safetensors is missing'),
     ):

@@ -16,11 +16,13 @@ from ttl_mm.export import export_backbone, formats
 @pytest.mark.parametrize('depth', [18, 50])
 @pytest.mark.parametrize('to', formats.FORMATS)
 def test_round_trip(to, depth, nets, checkpoints, tmp_path):
-    path = export_backbone(
-        checkpoints / f'r{depth}.pth', to, tmp_path / f'out{formats.FORMATS[to].suffix}'
-    )
+    source, path = checkpoints / f'r{depth}.pth', tmp_path / f'out{formats.FORMATS[to].suffix}'
+    assert export_backbone(source, to, path) == path
     assert_bit_equal(load_backbone_state(path), nets[depth].state_dict())
     assert list(tmp_path.iterdir()) == [path]
+    if to == 'mmpretrain':  # the same tensors give the same file
+        again = export_backbone(source, to, tmp_path / 'again.pth')
+        assert again.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize('to', formats.FORMATS)
@@ -54,21 +56,18 @@ def test_changed_tensors_and_other_outputs_refuse_to_write(to, checkpoints, tmp_
     assert path.read_text() == 'old'
 
 
-def test_overflowing_network_is_refused(nets, tmp_path):
+def test_overflow_and_other_shapes_are_refused(nets, checkpoints, tmp_path, monkeypatch):
     state = {n: t * 1e12 if 'conv' in n else t for n, t in nets[18].state_dict().items()}
     torch.save(state, tmp_path / 'huge.pth')
     with pytest.raises(UserError, match='overflows'):
         export_backbone(tmp_path / 'huge.pth', 'timm')
-
-
-def test_output_of_another_shape_is_refused(checkpoints, tmp_path, monkeypatch):
     wrong = replace(formats.FORMATS['timm'], read=lambda path, meta: lambda images: images)
     monkeypatch.setitem(formats.FORMATS, 'timm', wrong)
     with pytest.raises(UserError, match=r'computes \(2, 3, 96, 80\), mmpretrain \(2, 512, 3, 3\)'):
         export_backbone(checkpoints / 'r18.pth', 'timm', tmp_path / 'out.pth')
 
 
-def test_narrow_and_cifar_networks(tmp_path):
+def test_other_networks_and_files_without_batch_counters(nets, tmp_path):
     for name, net in {
         'narrow': ResNet(depth=50, stem_channels=8, base_channels=8),
         'cifar': ResNet_CIFAR(depth=18, stem_channels=16, base_channels=16),
@@ -78,46 +77,31 @@ def test_narrow_and_cifar_networks(tmp_path):
         for to in ('mmpretrain', 'safetensors'):
             found = load_backbone_state(export_backbone(tmp_path / f'{name}.pth', to))
             assert_bit_equal(found, net.state_dict())
-    refused = {'mmdet': 'cifar', 'detectron2': 'deep', 'onnx': 'deep', 'torchvision': 'narrow',
-               'timm': 'cifar'}  # fmt: skip
-    for to, name in refused.items():
+    refused = [('mmdet', 'cifar'), ('detectron2', 'deep'), ('onnx', 'deep'), ('timm', 'cifar')]
+    for to, name in (*refused, ('torchvision', 'narrow')):
         with pytest.raises(UserError, match=rf'{to} has no ResNet-\d+ \('):
             export_backbone(tmp_path / f'{name}.pth', to)
-
-
-def test_files_without_batch_counters(nets, tmp_path):
-    """As old ones are, and those of detectron2's frozen norms."""
+    # as old files are, and those of detectron2's frozen norms
     state = {n: t for n, t in nets[18].state_dict().items() if not n.endswith('_tracked')}
     torch.save(state, tmp_path / 'old.pth')
     for to in formats.FORMATS:
         assert_bit_equal(load_backbone_state(export_backbone(tmp_path / 'old.pth', to)), state)
 
 
-def test_import_of_moco_then_load(nets, tmp_path, capsys):
+def test_import_and_export_commands(nets, checkpoints, tmp_path, capsys):
     state = nets[18].state_dict()
     torch.save({'state_dict': below('module.encoder_q.', state)}, tmp_path / 'moco.pth.tar')
-    source, out = str(tmp_path / 'moco.pth.tar'), str(tmp_path / 'ours.pth')
-    assert main(['import', source, '--out', out]) == 0
+    out = str(tmp_path / 'ours.pth')
+    assert main(['import', str(tmp_path / 'moco.pth.tar'), '--out', out]) == 0
     assert '(ResNet-18, 120 tensors)' in capsys.readouterr().out
     content = torch.load(out, weights_only=True)
     assert_bit_equal(content['state_dict'], below('backbone.', state))
     assert content['meta']['source']['file'] == 'moco.pth.tar'
-
-
-def test_export_command(checkpoints, tmp_path, capsys):
-    out = str(tmp_path / 'x.safetensors')
-    source = str(checkpoints / 'r18.pth')
-    assert main(['export', source, '--to', 'safetensors', '--out', out]) == 0
+    source, out = str(checkpoints / 'r18.pth'), str(tmp_path / 'x.safetensors')
+    job = ['export', source, '--to', 'safetensors', '--out', out]
+    assert main(job) == 0
     assert f'load_file({out!r})' in capsys.readouterr().out
-    target = ['--prefix', 'target_backbone.']
-    assert main(['export', source, '--to', 'safetensors', '--out', out, *target]) == 0
+    assert main([*job, '--prefix', 'target_backbone.']) == 0
     halved = load_backbone_state(source)['conv1.weight'] / 2
     assert torch.equal(load_backbone_state(out)['conv1.weight'], halved)
     assert main(['export', str(tmp_path / 'none.pth'), '--to', 'timm']) == 2
-
-
-def test_same_tensors_give_the_same_file(checkpoints, tmp_path):
-    paths = tmp_path / 'a.pth', tmp_path / 'b.pth'
-    for path in paths:
-        export_backbone(checkpoints / 'r18.pth', 'mmpretrain', path)
-    assert paths[0].read_bytes() == paths[1].read_bytes()

@@ -25,14 +25,14 @@ def test_outputs_in_torchvision_and_timm(depth, nets, checkpoints, tmp_path):
     images = torch.randn(2, 3, 128, 96)
     with torch.no_grad():
         wanted = nets[depth](images)[-1].mean((2, 3))
-    path = export_backbone(checkpoints / f'r{depth}.pth', 'torchvision', tmp_path / 'tv.pth')
+    source = checkpoints / f'r{depth}.pth'
+    path = export_backbone(source, 'torchvision', tmp_path / 'tv.pth')
     net = torchvision.models.get_model(f'resnet{depth}')
     missing = net.load_state_dict(torch.load(path, weights_only=True), strict=False)
-    assert missing.missing_keys == ['fc.weight', 'fc.bias']
-    assert missing.unexpected_keys == []
+    assert missing == (['fc.weight', 'fc.bias'], [])
     net.fc = nn.Identity()
     torch.testing.assert_close(net.eval()(images), wanted, atol=1e-5, rtol=1e-5)
-    path = export_backbone(checkpoints / f'r{depth}.pth', 'timm', tmp_path / 'timm.pth')
+    path = export_backbone(source, 'timm', tmp_path / 'timm.pth')
     net = timm.create_model(f'resnet{depth}', num_classes=0, checkpoint_path=str(path))
     torch.testing.assert_close(net.eval()(images), wanted, atol=1e-5, rtol=1e-5)
 
@@ -81,7 +81,7 @@ class Detectron2ResNet50(nn.Module):
         return self.res5(self.res4(self.res3(self.res2(x))))
 
 
-def test_detectron2_file_is_what_its_loader_accepts(nets, checkpoints, tmp_path):
+def test_detectron2_takes_our_files_and_we_take_those_of_others(nets, checkpoints, tmp_path):
     """Loaded by a plain unpickler in a fresh process, as its loader does, and computed with."""
     path = export_backbone(checkpoints / 'r50.pth', 'detectron2', tmp_path / 'd2.pkl')
     code = (
@@ -99,26 +99,17 @@ def test_detectron2_file_is_what_its_loader_accepts(nets, checkpoints, tmp_path)
     images = torch.randn(1, 3, 64, 96)
     with torch.no_grad():
         torch.testing.assert_close(net.eval()(images), nets[50](images)[-1], atol=1e-5, rtol=1e-5)
-
-
-def test_detectron2_files_of_others_are_read(nets, tmp_path):
-    """As MoCo's converter writes them: a plain pickle of NumPy's own making."""
+    # as MoCo's converter writes them: a plain pickle of NumPy's own making
     house = nets[50].state_dict()
     model = {to_detectron2(name): t.numpy() for name, t in house.items()}
-    assert model.keys() == Detectron2ResNet50().state_dict().keys()
+    assert model.keys() == net.state_dict().keys()
+    content = {'model': model, '__author__': 'MOCO', 'matching_heuristics': True}
     for protocol in (2, 4, 5):
-        content = {'model': model, '__author__': 'MOCO', 'matching_heuristics': True}
         (tmp_path / 'moco.pkl').write_bytes(pickle.dumps(content, protocol=protocol))
         assert_bit_equal(load_backbone_state(tmp_path / 'moco.pkl'), house)
 
 
-def test_missing_tool_is_named(checkpoints, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'timm', None)
-    with pytest.raises(UserError, match=r'timm, which cannot be imported .*ttl-mm\[export\]'):
-        export_backbone(checkpoints / 'r18.pth', 'timm')
-
-
-def test_hints_name_the_architecture_and_quote_the_path(checkpoints, tmp_path):
+def test_hints_run_as_printed_and_a_missing_tool_is_named(checkpoints, tmp_path, monkeypatch):
     """The hint for Python is run as it is printed."""
     path = export_backbone(checkpoints / 'r18.pth', 'torchvision', tmp_path / "it's a file.pth")
     hint = usage_hint(path, 'torchvision')
@@ -129,3 +120,6 @@ def test_hints_name_the_architecture_and_quote_the_path(checkpoints, tmp_path):
     path = export_backbone(checkpoints / 'r50.pth', 'detectron2', tmp_path / 'two words.pkl')
     options = shlex.split(usage_hint(path, 'detectron2'))
     assert options[:4] == ['MODEL.WEIGHTS', str(path), 'MODEL.RESNETS.DEPTH', '50']
+    monkeypatch.setitem(sys.modules, 'timm', None)
+    with pytest.raises(UserError, match=r'timm, which cannot be imported .*ttl-mm\[export\]'):
+        export_backbone(checkpoints / 'r18.pth', 'timm')

@@ -27,13 +27,9 @@ def state():
 @pytest.fixture
 def checkpoint(state, tmp_path):
     """What a training run leaves: networks, optimizer, random state, logs, config text."""
-    networks = {
-        **below('backbone.', state),
-        'neck.fc0.weight': torch.zeros(2, 2),
-        'head.predictor.fc0.weight': torch.zeros(2, 2),
-        **below('target_backbone.', other_values(state)),
-        'target_neck.fc0.weight': torch.zeros(2, 2),
-    }
+    networks = below('backbone.', state) | below('target_backbone.', other_values(state))
+    for part in ('neck', 'head.predictor', 'target_neck'):
+        networks[f'{part}.fc0.weight'] = torch.zeros(2, 2)
     content = {
         'meta': {'epoch': 3, 'iter': 99, 'cfg': 'import os', 'experiment_name': '/home/me/x'},
         'state_dict': networks,
@@ -71,24 +67,21 @@ def test_half_and_its_overflow(checkpoint, state, tmp_path):
     full, _ = publish(checkpoint, 'tiny', tmp_path / 'a', suffix='.safetensors')
     half, _ = publish(checkpoint, 'tiny', tmp_path / 'b', suffix='.safetensors', half=True)
     assert half.stat().st_size < 0.6 * full.stat().st_size
-    found = load_backbone_state(half)
-    assert torch.equal(found['conv1.weight'], state['conv1.weight'].half())
+    weight = load_backbone_state(half)['conv1.weight']
+    assert torch.equal(weight, state['conv1.weight'].half())
     torch.save({**state, 'bn1.running_var': torch.full((8,), 1e6)}, tmp_path / 'a.pth')
     with pytest.raises(UserError, match=r'not finite in backbone\.bn1\.running_var'):
         publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', half=True)
 
 
-def test_networks_of_a_bare_backbone_are_refused(state, tmp_path):
-    torch.save({'state_dict': below('backbone.', state)}, tmp_path / 'a.pth')
-    with pytest.raises(UserError, match=r'has no neck\.\*'):
-        publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', kind='networks')
-
-
-def test_bad_names_leave_nothing(checkpoint, tmp_path):
+def test_bad_names_and_bare_backbones_are_refused(checkpoint, state, tmp_path):
     for name in ('../evil', 'With Space', ''):
         with pytest.raises(UserError, match='use lower-case letters'):
             publish(checkpoint, name, tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
+    torch.save({'state_dict': below('backbone.', state)}, tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'has no neck\.\*'):
+        publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', kind='networks')
 
 
 def test_command_writes_an_entry_that_the_zoo_takes(checkpoint, tmp_path, capsys):
@@ -98,6 +91,5 @@ def test_command_writes_an_entry_that_the_zoo_takes(checkpoint, tmp_path, capsys
     assert str(path) in capsys.readouterr().out
     entry = find_entry('tiny', path.with_suffix('.json'))
     assert fetch(entry, tmp_path / 'cache') == path
-    assert entry.backbone == {
-        'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8,
-    }  # fmt: skip
+    narrow = {'stem_channels': 8, 'base_channels': 8}
+    assert entry.backbone == {'type': 'mmpretrain.ResNet', 'depth': 18, **narrow}

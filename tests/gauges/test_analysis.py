@@ -22,27 +22,21 @@ def noise(classes=5, per_class=40):
     return torch.randn(len(labels), 16, generator=generator), labels
 
 
-def test_perfect_features_put_their_false_negatives_first():
+def test_rates_of_perfect_features_and_of_noise():
     analysis = analyze_features(*perfect(), batch_size=21, num_batches=100)
     # all members of the own class come first, so the rate never rises with the rank
     assert all(a >= b for a, b in zip(analysis.rates, analysis.rates[1:]))
     assert sum(analysis.rates) == pytest.approx(20 * analysis.chance, rel=0.05)
-
-
-def test_rates_of_noise_are_those_of_a_random_pick():
     analysis = analyze_features(*noise(), batch_size=21, num_batches=400)
     error = math.sqrt(analysis.chance * (1 - analysis.chance) / (400 * 21))
     deviations = np.abs(np.array(analysis.rates) - analysis.chance) / error
     assert deviations.mean() < 1.5  # 0.8 is expected of a normal deviation
-
-
-def test_chance_is_that_of_two_different_images():
     _, labels = perfect(classes=3, per_class=2)
     analysis = analyze_features(torch.eye(6), labels, batch_size=4, num_batches=5)
     assert analysis.chance == pytest.approx(1 / 5)
 
 
-def test_the_gauges_are_those_of_all_features():
+def test_gauges_are_those_of_all_features_and_the_seed_draws_the_batches():
     features, labels = noise()
     analysis = analyze_features(features, labels, batch_size=21, num_batches=5)
     assert analysis.divergence == class_divergence(features, labels)
@@ -51,10 +45,6 @@ def test_the_gauges_are_those_of_all_features():
     assert analysis.std == feature_std(features)
     first_safe = next(k for k in range(1, 21) if binom.sf(k - 1, 20, 1 / 5) <= 1e-3)
     assert analysis.safe_k == first_safe
-
-
-def test_the_same_seed_draws_the_same_batches():
-    features, labels = noise()
     one, same, other = (
         analyze_features(features, labels, 21, num_batches=5, seed=seed).rates for seed in (1, 1, 2)
     )

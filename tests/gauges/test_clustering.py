@@ -47,46 +47,37 @@ def naive_events(query, key, labels, low, high):
 
 
 @pytest.mark.parametrize('spread', ['within', 'total'])
-def test_divergence_equals_a_naive_loop(features, spread):
+def test_divergence_equals_a_naive_loop_and_ignores_rotation_translation_and_scale(
+    features, generator, spread
+):
     # classes of unequal size, so that a mean over classes differs from one over images
     labels = torch.where(torch.arange(60) < 40, 0, LABELS)
-    expected = naive_divergence(features, labels, spread)
-    assert class_divergence(features, labels, spread) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize('spread', ['within', 'total'])
-def test_divergence_ignores_rotation_translation_and_scale(features, generator, spread):
+    found = class_divergence(features, labels, spread)
+    assert found == pytest.approx(naive_divergence(features, labels, spread), rel=1e-9)
     rotation, _ = torch.linalg.qr(torch.randn(6, 6, generator=generator))
     moved = 37 * features @ rotation + torch.randn(6, generator=generator)
-    expected = class_divergence(features, LABELS, spread)
-    assert class_divergence(moved, LABELS, spread) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize('spread', ['within', 'total'])
-def test_divergence_is_zero_when_the_centers_coincide(spread):
-    cross = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
+    assert class_divergence(moved, labels, spread) == pytest.approx(found, rel=1e-5)
+    cross = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]])  # the centers coincide
     assert class_divergence(cross, torch.tensor([0, 0, 1, 1]), spread) == 0
 
 
 def test_impossible_labels_and_spreads_are_refused(features):
-    with pytest.raises(ValueError, match='two classes, found 1'):
-        class_divergence(features, torch.zeros(60))
-    with pytest.raises(ValueError, match=r'\(59,\)'):
-        class_divergence(features, LABELS[:-1])
-    with pytest.raises(ValueError, match="not 'all'"):
-        class_divergence(features, LABELS, 'all')
+    for labels, spread, message in (
+        (torch.zeros(60), 'within', 'two classes, found 1'),
+        (LABELS[:-1], 'within', r'\(59,\)'),
+        (LABELS, 'all', "not 'all'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            class_divergence(features, labels, spread)
 
 
-def test_events_equal_a_naive_loop(generator):
+def test_events_equal_a_naive_loop_and_gathered_keys_give_the_same(generator):
     for _ in range(6):
         query, key = torch.randn(2, 8, 5, generator=generator)
         labels = torch.randint(12, (8,), generator=generator)
         for ranks in ((1, 1), (3, 3), (2, 5)):
             events = false_negative_frequency(query, key, labels, ranks)
             assert events == naive_events(query, key, labels, *ranks)
-
-
-def test_gathered_keys_give_each_process_its_rows(generator):
     query, key = torch.randn(2, 10, 4, generator=generator)
     labels = torch.randint(5, (10,), generator=generator)
     whole = false_negatives_by_rank(query, key, labels)
@@ -94,21 +85,14 @@ def test_gathered_keys_give_each_process_its_rows(generator):
     assert torch.equal(second_half, whole[6:])
 
 
-def test_all_ranks_make_omega_the_same_as_b():
+def test_ranks_at_the_ends_of_the_batch():
     query, key = torch.randn(2, 5, 3)
     for labels, held in (([0, 1, 2, 3, 3], True), (range(5), False)):
         events = false_negative_frequency(query, key, torch.tensor(labels), (1, 4))
         assert events == (held, held)
-
-
-def test_ranks_beyond_the_batch_are_its_last():
-    query, key = torch.randn(2, 5, 3)
     labels = torch.tensor([0, 0, 1, 1, 2])
     last = false_negative_frequency(query, key, labels, (4, 4))
     assert false_negative_frequency(query, key, labels, (50, 60)) == last
-
-
-def test_impossible_ranks_are_refused():
     for ranks in ((0, 1), (3, 2)):
         with pytest.raises(ValueError, match='1 <= lo <= hi'):
             false_negative_frequency(torch.eye(3), torch.eye(3), torch.arange(3), ranks)
@@ -141,7 +125,7 @@ def test_random_features_have_the_chance_of_a_random_partner(generator):
         assert found == pytest.approx(expected, abs=3 * standard_error)
 
 
-def test_explorer_counts_the_events_of_its_batches(generator):
+def test_explorer_counts_the_events_of_batches_of_one_size(generator):
     explorer, events = RankExplorer(), []
     for _ in range(40):
         query, key = torch.randn(2, 6, 4, generator=generator)
@@ -151,6 +135,8 @@ def test_explorer_counts_the_events_of_its_batches(generator):
     omega, b = sum(e.omega for e in events), sum(e.b for e in events)
     assert 0 < omega < b < 40
     assert explorer.frequency((2, 3)) == pytest.approx((omega / 40, omega / b))
+    with pytest.raises(ValueError, match='3 images after batches of 6'):
+        explorer.add(torch.eye(3), torch.eye(3), torch.arange(3))
 
 
 def test_numpy_arrays_are_features_too(features):
@@ -158,10 +144,3 @@ def test_numpy_arrays_are_features_too(features):
     assert class_divergence(array, labels) == class_divergence(features, LABELS)
     assert effective_rank(array) == effective_rank(features)
     assert false_negative_frequency(array, array, labels, (1, 1)) == (True, True)
-
-
-def test_explorer_refuses_batches_of_several_sizes():
-    explorer = RankExplorer()
-    explorer.add(torch.eye(4), torch.eye(4), torch.arange(4))
-    with pytest.raises(ValueError, match='3 images after batches of 4'):
-        explorer.add(torch.eye(3), torch.eye(3), torch.arange(3))

@@ -72,17 +72,12 @@ def test_loss_is_the_mean_over_sources_summed_over_targets():
         assert model.target_backbone.sizes == [16, 16]
 
 
-def test_gradient_reaches_the_online_network_alone():
+def test_gradient_trains_the_online_network_and_the_update_moves_the_target():
     model = build()
     model.loss(views(8, 8))['loss'].backward()
     for name, parameter in model.named_parameters():
         trained = name.split('.')[0] in ('backbone', 'neck', 'head')
         assert (parameter.grad is not None, parameter.requires_grad) == (trained, trained), name
-
-
-def test_update_moves_parameters_and_leaves_statistics():
-    model = build()
-    model.loss(views(8, 8))  # so that the statistics of both networks differ
     online = dict(model.neck.named_parameters())
     before = deepcopy(model.target_neck.state_dict())
     statistics = model.target_backbone.bn.running_mean.clone()
@@ -108,21 +103,15 @@ def test_target_starts_from_the_initialized_online_network():
     for name in copied:
         assert torch.equal(state[name], state[name.removeprefix('target_')])
         assert state[name].data_ptr() != state[name.removeprefix('target_')].data_ptr()
-
-
-def test_keys_of_a_checkpoint():
-    parts = {'.'.join(key.split('.')[:1]) for key in build().state_dict()}
+    parts = {key.split('.')[0] for key in state}  # the keys of a checkpoint
     assert parts == {'backbone', 'neck', 'head', 'target_backbone', 'target_neck'}
 
 
-def test_draws_fill_their_ranges_and_no_more():
+def test_draws_fill_their_ranges_and_depend_on_seed_and_iteration_alone():
     draws = [draw_sizes(0, i, [(96, 224), (128, 224)]) for i in range(4000)]
     online, target = (set(sizes) for sizes in zip(*draws))
     assert online == set(range(96, 225))
     assert target == set(range(128, 225))
-
-
-def test_draws_depend_on_seed_and_iteration_alone():
     laws = [(96, 224)] * 4
     torch.manual_seed(1)
     first = draw_sizes(3, 17, laws)
@@ -141,47 +130,30 @@ def test_each_view_of_each_network_has_its_size():
     model.loss(views(16, 16, 6))
     assert model.backbone.sizes == [drawn[0], drawn[1], 6]
     assert model.target_backbone.sizes == [drawn[3], drawn[2]]
-
-
-def test_rescale_is_bilinear():
     image = torch.tensor([[0.0, 1.0], [2.0, 3.0]])[None, None]
-    expected = [
-        [0.0, 0.25, 0.75, 1.0],
-        [0.5, 0.75, 1.25, 1.5],
-        [1.5, 1.75, 2.25, 2.5],
-        [2, 2.25, 2.75, 3],
-    ]
-    torch.testing.assert_close(rescale(image, 4)[0, 0], torch.tensor(expected))
+    row = torch.tensor([0.0, 0.25, 0.75, 1.0])
+    torch.testing.assert_close(rescale(image, 4)[0, 0], row + 2 * row[:, None])
     assert rescale(image, None) is image
+    sizes = Config(dict(sizes=[4, 6])).sizes
+    model = build(online_sizes=sizes)
+    assert 4 <= model.view_sizes()['online'][0] <= 6
 
 
-def test_memory_format_changes_no_result():
-    inputs = views(8, 8)
-    losses = [build(channels_last=flag).loss(list(inputs))['loss'] for flag in (True, False)]
-    torch.testing.assert_close(*losses)
-
-
-@pytest.mark.parametrize(
-    ('options', 'found'),
-    [
+def test_invalid_settings_are_refused_at_build_and_one_view_in_training():
+    for options, found in (
         ({'target_momentum': 1.5}, r'target_momentum=1\.5'),
         ({'base_momentum': 0.9}, r'base_momentum=0\.9: write target_momentum'),
         ({'pretrained': 'a.pth'}, r"pretrained='a\.pth': write init_cfg=dict\("),
         ({'online_sizes': (224, 96)}, r'online_sizes=\(224, 96\)'),
         ({'target_sizes': (0, 96)}, r'target_sizes=\(0, 96\)'),
-    ],
-)
-def test_invalid_settings_are_refused_at_build(options, found):
-    with pytest.raises(UserError, match=found):
-        build(**options)
-
-
-def test_one_view_is_refused():
+    ):
+        with pytest.raises(UserError, match=found):
+            build(**options)
     with pytest.raises(UserError, match='1 view of'):
         build().loss(views(8))
 
 
-def test_a_second_training_pass_without_an_update_is_refused():
+def test_a_second_pass_that_trains_without_an_update_is_refused():
     model = build()
     inputs = views(8, 8)
     model.loss(list(inputs))
@@ -191,37 +163,25 @@ def test_a_second_training_pass_without_an_update_is_refused():
     model.loss(list(inputs))
     model.set_progress(seed=0, iteration=2)  # accumulation: a pass without an optimizer step
     model.loss(list(inputs))
-
-
-def test_passes_that_do_not_train_need_no_update():
     model = build()
-    with torch.no_grad():
-        for _ in range(2):
-            model.loss(views(8, 8))
-    model.eval()
-    for _ in range(2):
-        model.loss(views(8, 8))
+    for _ in range(2):  # passes that do not train
+        with torch.no_grad():
+            model.train().loss(views(8, 8))
+        model.eval().loss(views(8, 8))
     model.train().loss(views(8, 8))
     model.eval().loss(views(8, 8))
     with pytest.raises(UserError, match='never move'):
         model.train().loss(views(8, 8))
 
 
-def test_own_modules_may_return_tensors():
+def test_own_modules_memory_format_and_features():
     model, inputs = build(), views(16, 16, 8, 8)
     own = deepcopy(model)
     for name in ('backbone', 'neck', 'target_backbone', 'target_neck', 'head.predictor'):
         own.get_submodule(name).register_forward_hook(lambda module, args, output: output[0])
     expected = model.loss(list(inputs))['loss']
     torch.testing.assert_close(own.loss(list(inputs))['loss'], expected)
-
-
-def test_features_are_those_of_the_online_backbone():
-    model, (image, _) = build().eval(), views(8, 8)
+    losses = [build(channels_last=flag).loss(list(inputs))['loss'] for flag in (True, False)]
+    torch.testing.assert_close(*losses)
+    model, image = build().eval(), inputs[0]  # features are those of the online backbone
     torch.testing.assert_close(model(image)[0], model.backbone(image)[0])
-
-
-def test_settings_may_come_from_a_config_file():
-    sizes = Config(dict(sizes=[4, 6])).sizes
-    model = build(online_sizes=sizes)
-    assert 4 <= model.view_sizes()['online'][0] <= 6

@@ -32,9 +32,9 @@ def loss_of(head, online, target):
     return head.compare(head.predict(online), target)
 
 
-@pytest.mark.parametrize(
-    ('settings', 'ranks'),
-    [
+def test_settings_choose_the_deputy_and_are_passed_on_to_the_loss():
+    online, target = pair()
+    for settings, ranks in (
         ({}, (12, 12)),
         ({'deputy': 'median'}, (12, 12)),
         ({'deputy': 5}, (5, 5)),
@@ -42,35 +42,23 @@ def loss_of(head, online, target):
         ({'deputy': [2, 10]}, (2, 10)),  # as a config or a command line has it
         ({'deputy': 'semi-hard'}, None),
         ({'deputy': 'all'}, (1, 23)),
-    ],
-)
-def test_settings_choose_the_deputy(settings, ranks):
-    head = TruncatedTripletHead(Linear(), **settings)
-    assert head.window(23) == ranks
-    online, target = pair()
-    ranks = ranks or 'semi-hard'
-    expected = 2 * truncated_triplet_loss(head.predictor.fc(online), target, ranks)
-    torch.testing.assert_close(loss_of(head, online, target), expected)
-
-
-def test_without_a_predictor_projections_are_compared():
-    online, target = pair()
-    head = TruncatedTripletHead(None, deputy=5)
+    ):
+        head = TruncatedTripletHead(Linear(), **settings)
+        assert head.window(23) == ranks
+        prediction = head.predictor.fc(online)
+        expected = 2 * truncated_triplet_loss(prediction, target, ranks or 'semi-hard')
+        torch.testing.assert_close(loss_of(head, online, target), expected)
+    head = TruncatedTripletHead(None, deputy=5)  # without a predictor projections are compared
     expected = 2 * truncated_triplet_loss(online, target, (5, 5))
     torch.testing.assert_close(loss_of(head, online, target), expected)
-
-
-def test_settings_of_the_loss_are_passed_on():
     options = dict(gamma=1.5, margin=-0.9, deputy_ceiling=-0.2)
     head = TruncatedTripletHead(Linear(), deputy=3, loss_weight=0.5, **options)
-    online, target = pair()
     expected = 0.5 * truncated_triplet_loss(head.predictor.fc(online), target, (3, 3), **options)
     torch.testing.assert_close(loss_of(head, online, target), expected)
 
 
-@pytest.mark.parametrize(
-    ('settings', 'found'),
-    [
+def test_invalid_settings_are_refused_at_build_with_the_value():
+    for settings, found in (
         ({'deputy': 0}, 'deputy=0'),
         ({'deputy': True}, 'deputy=True'),
         ({'deputy': 2.5}, r'deputy=2\.5'),
@@ -88,14 +76,9 @@ def test_settings_of_the_loss_are_passed_on():
         ({'margin': 100}, 'margin=100'),
         ({'loss_weight': -1}, 'loss_weight=-1'),
         ({'deputy_ceiling': 1.5}, r'deputy_ceiling=1\.5'),
-    ],
-)
-def test_invalid_settings_are_refused_at_build_with_the_value(settings, found):
-    with pytest.raises(UserError, match=found):
-        TruncatedTripletHead(Linear(), **settings)
-
-
-def test_an_unknown_option_is_refused():
+    ):
+        with pytest.raises(UserError, match=found):
+            TruncatedTripletHead(Linear(), **settings)
     with pytest.raises(TypeError, match="TruncatedTripletHead has no option 'gama'"):
         TruncatedTripletHead(Linear(), gama=1)
 
@@ -118,10 +101,9 @@ def test_small_batch_is_logged_once(caplog):
     for _ in range(3):
         assert loss_of(head, *pair(rows=11)).isfinite()
     logger.removeHandler(caplog.handler)
-    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert len(warnings) == 1
-    assert '10 negatives' in warnings[0]
-    assert 'rank 52' in warnings[0]
+    (text,) = (r.getMessage() for r in caplog.records if r.levelno == logging.WARNING)
+    assert '10 negatives' in text
+    assert 'rank 52' in text
 
 
 def gathered(rank):

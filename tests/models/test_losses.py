@@ -110,31 +110,24 @@ def test_ranks_of_a_deputy():
     for settings in ({'k': 0}, {'k': 2.5}, {'k': True}, {'smoothed': True}):
         with pytest.raises(UserError, match=str(settings.get('k', 'smoothed'))):
             deputy_ranks(103, **settings)
-
-
-def test_ranks_beyond_the_negatives_are_clamped():
     assert deputy_ranks(3, k=52) == (3, 3)
     assert deputy_ranks(4, k=5, smoothed=True) == (2, 4)
     assert deputy_ranks(1, k=5, smoothed=True) == (1, 1)
     assert deputy_ranks(0) == (1, 1)
 
 
-def test_second_derivatives_are_refused():
-    """The gradient is in closed form: one of it would silently be zero."""
-    query, key = embeddings()
-    loss = truncated_triplet_loss(query, key, (2, 10))
-    (grad,) = torch.autograd.grad(loss, query, create_graph=True)
-    with pytest.raises(RuntimeError, match='once_differentiable'):
-        grad.sum().backward()
-
-
-def test_a_second_backward_pass_accumulates():
+def test_a_second_backward_pass_accumulates_and_second_derivatives_are_refused():
     query, key = embeddings()
     loss = truncated_triplet_loss(query, key, (2, 10))
     loss.backward(retain_graph=True)
     once = query.grad.clone()
     loss.backward()
     torch.testing.assert_close(query.grad, 2 * once)
+    loss = truncated_triplet_loss(query, key, (2, 10))
+    # the gradient is in closed form: one of it would silently be zero
+    (grad,) = torch.autograd.grad(loss, query, create_graph=True)
+    with pytest.raises(RuntimeError, match='once_differentiable'):
+        grad.sum().backward()
 
 
 def test_clipped_rows_have_no_gradient_and_count_in_the_mean():
@@ -150,29 +143,23 @@ def test_clipped_rows_have_no_gradient_and_count_in_the_mean():
     assert (query.grad[~clipped].norm(dim=1) > 1e-4).all()
 
 
-def test_no_clipping_at_the_default_margin():
+def test_extreme_values_are_reached_and_collapse_is_minus_one():
     """Values lie within [-3, 3] at gamma = 2: the ends are reached, and neither is clipped."""
     x = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     assert truncated_triplet_loss(x, x, (1, 1)).item() == pytest.approx(-3)
     assert truncated_triplet_loss(x, -x, (1, 1)).item() == pytest.approx(3)
-
-
-def test_collapse_is_minus_one():
     same = torch.ones(16, 8)
     for ranks in RANKS:
         assert truncated_triplet_loss(same, same, ranks).item() == pytest.approx(-1)
 
 
-def test_small_batches_clamp_the_window():
+def test_small_batches_clamp_the_window_and_one_image_has_no_loss():
     for images, ranks in product([2, 10, 11], RANKS):
         query, key = embeddings(images)
         last = images - 1
         window = ranks if isinstance(ranks, str) else [min(rank, last) for rank in ranks]
         expected = loop_loss(query, key, window)
         torch.testing.assert_close(truncated_triplet_loss(query, key, ranks), expected.mean())
-
-
-def test_one_image_has_no_loss_but_a_graph():
     query, key = embeddings(1)
     loss = truncated_triplet_loss(query, key, (5, 5))
     loss.backward()
@@ -202,7 +189,7 @@ def test_zero_vectors_are_orthogonal_to_everything():
     assert loss[5].item() == pytest.approx(nearest[torch.arange(24) != 5].max().item())
 
 
-def test_nan_negative_is_passed_over():
+def test_nan_negative_is_passed_over_unless_the_window_reaches_it():
     """It is nobody's negative and spoils nobody's gradient; as a positive it shows."""
     others = torch.arange(24) != 7
     for ranks, bad in product(
@@ -217,23 +204,11 @@ def test_nan_negative_is_passed_over():
         assert loss[7].isnan()
         torch.testing.assert_close(loss[others], expected)
         torch.testing.assert_close(grad[others], expected_grad[others])
-
-
-def test_nan_shows_in_a_window_that_reaches_it():
-    """With 22 negatives left, neither NaN nor the positive passes for the 23rd."""
-    for ranks in [(23, 23), (2, 23), 'all']:
+    for ranks in [(23, 23), (2, 23), 'all']:  # of 22 negatives that are left
         query, key = embeddings()
         key[7, 3] = torch.nan
         loss = truncated_triplet_loss(query, key, ranks, reduction='none')
-        assert loss[torch.arange(24) != 7].isnan().all()
-
-
-def test_half_precision_is_computed_in_float32():
-    for dtype in (torch.bfloat16, torch.float16):
-        query, key = (x.detach().to(dtype) for x in embeddings(104, 64))
-        loss = truncated_triplet_loss(query, key, (2, 10))
-        assert loss.dtype == torch.float32
-        assert loss == truncated_triplet_loss(query.float(), key.float(), (2, 10))
+        assert loss[others].isnan().all()
 
 
 def test_ceiling_stops_the_push_and_keeps_the_pull():
@@ -246,7 +221,7 @@ def test_ceiling_stops_the_push_and_keeps_the_pull():
     torch.testing.assert_close(grad, torch.autograd.grad(pull, query)[0])
 
 
-def test_reductions():
+def test_reductions_and_half_precision():
     query, key = embeddings()
     rows = truncated_triplet_loss(query, key, (5, 5), reduction='none')
     assert rows.shape == (24,)
@@ -257,3 +232,8 @@ def test_reductions():
         truncated_triplet_loss(query, key, (5, 5), reduction='median')
     with pytest.raises(UserError, match="ranks='easy'"):
         truncated_triplet_loss(query, key, 'easy')
+    for dtype in (torch.bfloat16, torch.float16):
+        query, key = (x.detach().to(dtype) for x in embeddings(104, 64))
+        loss = truncated_triplet_loss(query, key, (2, 10))
+        assert loss.dtype == torch.float32
+        assert loss == truncated_triplet_loss(query.float(), key.float(), (2, 10))

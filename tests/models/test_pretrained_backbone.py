@@ -33,17 +33,14 @@ class LastStage(BaseModule):
         self.norm = nn.BatchNorm2d(512)
 
 
-def test_a_stage_is_taken_from_a_whole_backbone(checkpoint: str) -> None:
+def test_a_stage_is_taken_from_a_whole_backbone_also_as_init_cfg(checkpoint: str) -> None:
     stage = LastStage()
     nn.init.constant_(stage.norm.weight, 3.0)
     PretrainedBackbone(checkpoint, fresh=['norm.'])(stage)
     equal, total = count_equal(stage.layer4, load_backbone_state(checkpoint), 'layer4.')
     assert equal == total == 25  # 5 convolutions and 5 norms of 4 tensors
     assert (stage.norm.weight == 3).all()
-
-
-def test_as_init_cfg_of_a_module(checkpoint: str) -> None:
-    """The registry resolves it, and mmengine's own initialization does not overwrite it."""
+    # the registry resolves it, and mmengine's own initialization does not overwrite it
     start = dict(type='ttl_mm.PretrainedBackbone', checkpoint=checkpoint, fresh=['norm.'])
     stage = LastStage(init_cfg=start)
     stage.init_weights()
@@ -51,11 +48,8 @@ def test_as_init_cfg_of_a_module(checkpoint: str) -> None:
     assert equal == total
 
 
-def test_tensors_without_counterpart_are_refused_unless_named(checkpoint: str) -> None:
+def test_tensors_without_counterpart_and_another_depth_are_refused(checkpoint: str) -> None:
     with pytest.raises(UserError, match=r'norm\.bias'):
         PretrainedBackbone(checkpoint)(LastStage())
-
-
-def test_another_depth_is_refused(checkpoint: str) -> None:
     with pytest.raises(UserError, match='29 of the 39 tensors of the model'):
         PretrainedBackbone(checkpoint, fresh=['norm.'])(LastStage(depth=34))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from itertools import product
 
 import pytest
 import torch
@@ -45,7 +46,7 @@ def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_get_model(zoo):
+def test_get_model(zoo, tmp_path):
     net, _ = zoo
     model = ttl_mm.get_model('tiny')
     assert isinstance(model, ResNet)
@@ -53,40 +54,28 @@ def test_get_model(zoo):
     assert not model.training
     assert not same(ttl_mm.get_model('tiny', pretrained=False), net)
     assert len(ttl_mm.get_model('tiny', out_indices=(0, 3))(torch.zeros(1, 3, 32, 32))) == 2
-
-
-def test_get_model_with_own_checkpoint(zoo, tmp_path):
     other = MODELS.build(BACKBONE)
     torch.save({'state_dict': below('encoder_q.', other.state_dict())}, tmp_path / 'own.pth')
     assert same(ttl_mm.get_model('tiny', pretrained=tmp_path / 'own.pth'), other)
 
 
-@pytest.mark.parametrize('prefix', [None, 'backbone.'])
-@pytest.mark.parametrize('kind', ['mmpretrain.ResNet', 'mmdet.ResNet'])
-def test_init_cfg_of_a_backbone(zoo, kind, prefix):
-    init_cfg = {'type': 'Pretrained', 'checkpoint': 'ttl_mm://tiny', 'prefix': prefix}
-    model = MODELS.build({**BACKBONE, 'type': kind, 'init_cfg': init_cfg})
-    model.init_weights()
-    assert same(model, zoo[0])
-
-
-def test_load_from_of_a_whole_model(zoo):
+def test_init_cfg_of_a_backbone_and_load_from_of_a_whole_model(zoo):
+    for kind, prefix in product(['mmpretrain.ResNet', 'mmdet.ResNet'], [None, 'backbone.']):
+        init_cfg = {'type': 'Pretrained', 'checkpoint': 'ttl_mm://tiny', 'prefix': prefix}
+        model = MODELS.build({**BACKBONE, 'type': kind, 'init_cfg': init_cfg})
+        model.init_weights()
+        assert same(model, zoo[0])
     whole = nn.ModuleDict({'backbone': MODELS.build(BACKBONE)})
     load_checkpoint(whole, 'ttl_mm://tiny')
     assert same(whole.backbone, zoo[0])
 
 
-def test_scheme_refuses_what_the_manifest_does_not_match(zoo, tmp_path):
+def test_scheme_refuses_what_the_manifest_does_not_match_and_runs_nothing(zoo, tmp_path):
     _, file = zoo
     file.write_bytes(file.read_bytes()[:-1] + b'x')
     with pytest.raises(UserError, match='its sha256 is'):
         CheckpointLoader.load_checkpoint('ttl_mm://tiny')
     assert not (tmp_path / 'cache' / 'tiny.pth').exists()
-
-
-def test_scheme_never_runs_what_it_loads(zoo, tmp_path):
-    """Even a file that matches the manifest is read without running anything in it."""
-    _, file = zoo
     torch.save({'state_dict': {}, 'meta': RunsCode(tmp_path / 'ran')}, file)
     write_manifest(tmp_path, file)
     with pytest.raises(UserError, match='refused'):

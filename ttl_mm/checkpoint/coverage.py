@@ -89,12 +89,9 @@ def compare(
 
 
 def load_state(
-    model: nn.Module,
-    state: Mapping[str, Tensor],
-    source: str,
-    min_coverage: float = 1.0,
-    remedy: str = REMEDY,
-) -> Comparison:
+    model: nn.Module, state: Mapping[str, Tensor], source: str,
+    min_coverage: float = 1.0, remedy: str = REMEDY,
+) -> Comparison:  # fmt: skip
     """Copy the tensors of the file ``source`` that match into ``model``, if enough of them do.
 
     Raises:

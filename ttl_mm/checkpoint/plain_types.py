@@ -1,6 +1,7 @@
 """Reduce values to what ``torch.load(weights_only=True)`` reads: numbers, text, tensors."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,6 @@ def keep_plain_types(items: Mapping[str, Any]) -> dict[str, Any]:
     """The items that are plain; the others are left out."""
     kept = {}
     for key, value in items.items():
-        try:
+        with suppress(TypeError):
             kept[key] = to_plain_types(value)
-        except TypeError:
-            continue
     return kept

@@ -177,12 +177,8 @@ def _buffer(data: bytes = b'') -> bytearray:
     return bytearray(memoryview(data))
 
 
-def _frombuffer(buffer: bytes, dtype: np.dtype, shape: tuple, order: Any) -> np.ndarray:
-    """How protocol 5 spells an array."""
-    return np.frombuffer(buffer, dtype).reshape(shape, order=order)
-
-
-_reconstruct = np.empty(0).__reduce__()[0]  # private to NumPy, and it moved between versions
+# private to NumPy, and moved between versions: how old protocols and protocol 5 spell an array
+_reconstruct, _frombuffer = (np.empty(0).__reduce_ex__(protocol)[0] for protocol in (2, 5))
 _ARRAY_PARTS = {
     'numpy.ndarray': np.ndarray,
     'numpy.dtype': np.dtype,

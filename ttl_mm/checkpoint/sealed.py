@@ -101,8 +101,7 @@ def read_seal(path: Path) -> SealLine:
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
     except (ValueError, KeyError, TypeError):
-        reason = 'has no seal: it was cut short, or not written by ttl_mm'
-        raise DamagedError(f'{path} {reason}') from None
+        raise DamagedError(f'{path} has no seal: it is cut short, or not from ttl_mm') from None
 
 
 def verify(path: Path) -> SealLine:

@@ -42,10 +42,7 @@ def open_splits(data: str, size: int) -> tuple[dict[str, Dataset], str]:
             a folder of classes, of which a fifth is held out; or a config with datasets.
         size: images are brought to squares of so many pixels.
     """
-    if data.endswith('.py'):
-        splits, how = _from_config(data, size)
-    else:
-        splits, how = _from_folder(Path(data), size)
+    splits, how = (_from_config if data.endswith('.py') else _from_folder)(data, size)
     check_classes({name: split.metainfo['classes'] for name, split in splits.items()}, data)
     return splits, how
 
@@ -66,7 +63,8 @@ def _from_config(path: str, size: int) -> tuple[dict, str]:
     return splits, 'as the config splits them'
 
 
-def _from_folder(root: Path, size: int) -> tuple[dict, str]:
+def _from_folder(path: str, size: int) -> tuple[dict, str]:
+    root = Path(path)
     test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if (root / 'train').is_dir() and test is not None:
         folders = {'train': root / 'train', 'test': test}

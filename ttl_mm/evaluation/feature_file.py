@@ -109,8 +109,7 @@ class FeatureWriter:
         first, last = json.loads(header[8:])['paths']['data_offsets']
         size, free = len(header) + last, shutil.disk_usage(self.path.parent).free
         if size > free:
-            need = f'{self.path} needs {size:,} bytes, {free:,} are free'
-            raise UserError(f'{need}: choose another folder.')
+            raise UserError(f'{self.path} needs {size:,} bytes and {free:,} are free: make room.')
         with open(self._partial, 'wb') as file:
             file.write(header)
             file.seek(len(header) + first)

@@ -22,16 +22,10 @@ from ttl_mm.version import __version__
 
 
 def extract_features(
-    backbone: nn.Module,
-    preprocessor: nn.Module,
-    dataset: Any,
-    path: str | Path,
-    about: dict | None = None,
-    stages: Sequence[int] = (4,),
-    batch_size: int = 128,
-    num_workers: int = 0,
-    progress=lambda done, total: None,
-) -> Features:
+    backbone: nn.Module, preprocessor: nn.Module, dataset: Any, path: str | Path,
+    about: dict | None = None, stages: Sequence[int] = (4,), batch_size: int = 128,
+    num_workers: int = 0, progress=lambda done, total: None,
+) -> Features:  # fmt: skip
     """Write the pooled features of every image of ``dataset`` to ``path`` and open the file.
 
     Every process of a group takes its share of the batches. A finished file of the same origin is
@@ -109,10 +103,9 @@ def _name(dataset, index: int) -> str:
     if path is None:
         return str(index)
     root = getattr(dataset, 'data_root', None)
-    try:
-        return str(Path(path).relative_to(root)) if root else str(path)
-    except ValueError:
-        return str(path)
+    if root and Path(path).is_relative_to(root):
+        return str(Path(path).relative_to(root))
+    return str(path)
 
 
 def weights_hash(module: nn.Module) -> str:

@@ -38,13 +38,9 @@ def knn_classify(
 
 
 def knn_sweep(
-    train_features,
-    train_labels,
-    test_features,
-    ks: Sequence[int],
-    temperatures: Sequence[float],
-    device=None,
-) -> dict:
+    train_features, train_labels, test_features,
+    ks: Sequence[int], temperatures: Sequence[float], device=None,
+) -> dict:  # fmt: skip
     """Predictions for every ``(k, temperature)``, in one pass over the features."""
     _check(train_features, train_labels, test_features, ks, temperatures)
     classes, codes = np.unique(_to_numpy(train_labels), return_inverse=True)

@@ -21,17 +21,9 @@ def linear_classify(train_features, train_labels, test_features, max_iter: int =
     """Predict a label for every test sample by multinomial logistic regression.
 
     On separable features the optimum lies at infinity, and where the minimiser stops depends on the
-    scale of the features: they are taken as they are.
-
-    Args:
-        train_features: (N, D), a tensor or an array, memory-mapped if it is large.
-        train_labels: (N,), anything :func:`numpy.unique` can sort.
-        test_features: (Q, D).
-        max_iter: steps of L-BFGS at most; it ends where no gradient exceeds 1e-4.
-        device: where to compute; the device of ``train_features`` by default.
-
-    Returns:
-        (Q,) predicted labels: a tensor if ``train_labels`` is one, else an array.
+    scale of the features: they are taken as they are. Arguments and result are those of
+    :func:`ttl_mm.evaluation.knn_classify`; there are at most ``max_iter`` steps of L-BFGS, which
+    ends where no gradient exceeds 1e-4.
     """
     labels = train_labels.cpu().numpy() if isinstance(train_labels, Tensor) else train_labels
     classes, codes = np.unique(labels, return_inverse=True)

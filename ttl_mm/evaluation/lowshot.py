@@ -12,15 +12,9 @@ SHOTS = (1, 2, 4, 8, 16, 32, 64, 96)
 
 
 def low_shot(
-    train_features,
-    train_labels,
-    test_features,
-    test_labels,
-    shots: Sequence[int] = SHOTS,
-    draws: int = 5,
-    cost: float = 1.0,
-    seed: int = 0,
-) -> dict[int, np.ndarray]:
+    train_features, train_labels, test_features, test_labels,
+    shots: Sequence[int] = SHOTS, draws: int = 5, cost: float = 1.0, seed: int = 0,
+) -> dict[int, np.ndarray]:  # fmt: skip
     """Top-1 accuracies in percent, (draws,) for each number of labelled images per class.
 
     The mean of the drawn features is taken off, then features are scaled to length 1: pooled

@@ -23,10 +23,8 @@ def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 200
     axes = figure.add_subplot()
     colors = colormaps['tab20' if len(classes) > 10 else 'tab10']
     for number, name in enumerate(classes):
-        members = labels[chosen] == number
-        color = colors(number % colors.N)
-        x, y = points[members].T
-        axes.scatter(x, y, s=8, color=color, label=name, linewidths=0)
+        x, y = points[labels[chosen] == number].T
+        axes.scatter(x, y, s=8, color=colors(number % colors.N), label=name, linewidths=0)
     if len(classes) <= FEW:
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
     axes.set(xticks=[], yticks=[], title=f't-SNE of {len(chosen)} of {len(labels)} features')

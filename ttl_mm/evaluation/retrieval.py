@@ -29,16 +29,9 @@ class Relevance(NamedTuple):
 
 
 def evaluate_retrieval(
-    query_features,
-    query_ids,
-    query_cams,
-    gallery_features,
-    gallery_ids,
-    gallery_cams,
-    *,
-    device: str | torch.device = 'cpu',
-    score_bytes: int = SCORE_BYTES,
-) -> dict[str, float]:
+    query_features, query_ids, query_cams, gallery_features, gallery_ids, gallery_cams, *,
+    device: str | torch.device = 'cpu', score_bytes: int = SCORE_BYTES,
+) -> dict[str, float]:  # fmt: skip
     """CMC and mAP in percent, averaged over the queries that have a match.
 
     Args:

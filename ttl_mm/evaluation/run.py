@@ -18,18 +18,11 @@ from ttl_mm.evaluation.model import default_size, load_model
 
 
 def evaluate_checkpoint(
-    source: Sequence[str],
-    data: str | None = None,
-    protocols: Sequence[str] = ('knn', 'linear'),
-    k: Sequence[int] | None = None,
-    temperature: Sequence[float] | None = None,
-    stage: int | None = None,
-    tsne: bool = False,
-    confusion: bool = False,
-    out: str | None = None,
-    device: str | None = None,
-    **extraction,
-) -> list[dict] | None:
+    source: Sequence[str], data: str | None = None, protocols: Sequence[str] = ('knn', 'linear'),
+    k: Sequence[int] | None = None, temperature: Sequence[float] | None = None,
+    stage: int | None = None, tsne: bool = False, confusion: bool = False,
+    out: str | None = None, device: str | None = None, **extraction,
+) -> list[dict] | None:  # fmt: skip
     """Extract features if necessary, measure, print a table, write ``figures.json`` and pictures.
 
     Args:
@@ -93,16 +86,10 @@ def _default_folder(source: Sequence[str], data: str | None, paths) -> Path:
 
 
 def extract_splits(
-    checkpoint: str,
-    data: str | None,
-    folder: Path,
-    device: str | None = None,
-    config: str | None = None,
-    stages: Sequence[int] = (4,),
-    size: int | None = None,
-    batch_size: int = 128,
-    workers: int = 0,
-) -> tuple[Path, Path]:
+    checkpoint: str, data: str | None, folder: Path, device: str | None = None,
+    config: str | None = None, stages: Sequence[int] = (4,), size: int | None = None,
+    batch_size: int = 128, workers: int = 0,
+) -> tuple[Path, Path]:  # fmt: skip
     """Extract the features of both splits into ``folder``; every process does its share."""
     if data is None:
         raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')

@@ -51,21 +51,16 @@ def from_model(checkpoint: str, config: str, data: str, size: int | None = None)
         for batch in DataLoader(dataset, batch_size=128, collate_fn=default_collate):
             images = images_of(model.data_preprocessor, batch)
             maps = model.backbone(images)
-            query = model.head.predict(model.neck(maps)[0])
-            key = model.project_target(images)
+            query, key = model.head.predict(model.neck(maps)[0]), model.project_target(images)
             labels = require_labels(batch['data_samples'])
             columns.append((pooled(maps)[-1].cpu(), labels, query.cpu(), key.cpu()))
     return Source(*(torch.cat(column) for column in zip(*columns)))
 
 
 def open_source(
-    source: str,
-    out_dir: Path,
-    data: str | None = None,
-    config: str | None = None,
-    head: bool = False,
-    size: int | None = None,
-) -> Source:
+    source: str, out_dir: Path, data: str | None = None, config: str | None = None,
+    head: bool = False, size: int | None = None,
+) -> Source:  # fmt: skip
     """Features of a feature file, or of a checkpoint on the images of ``data``.
 
     The features of a checkpoint's backbone are kept in a feature file in ``out_dir``. With ``head``
