@@ -28,15 +28,12 @@ def config(tmp_path):
     return tmp_path / 'config.py'
 
 
-def test_options_are_merged_and_a_plus_adds_a_key(config):
+def test_options_are_merged_and_a_key_that_is_not_there_is_an_error(config):
     read = read_config(config, {'optim_wrapper.optimizer.lr': 0.2, 'param_scheduler.0.end': 7})
     assert read.optim_wrapper.optimizer.lr == 0.2
     assert read.param_scheduler[0].end == 7
     read = read_config(config, {'+optim_wrapper.clip_grad.max_norm': 1.0})
     assert read.optim_wrapper.clip_grad.max_norm == 1.0
-
-
-def test_a_key_that_is_not_there_is_an_error_with_the_nearest(config):
     for key, message in {
         'optim_wrapper.optimizer.lrr': "Did you mean 'lr'",
         'optim_wraper.optimizer.lr': "Did you mean 'optim_wrapper'",

@@ -88,12 +88,7 @@ def test_name_states_the_batch_and_the_schedule_and_it_builds(name):
     assert model.head.window(batch - 1)[1] < batch
 
 
-def test_no_two_recipes_are_the_same():
-    texts = [str(read(name).to_dict()) for name in RECIPES]
-    assert len(set(texts)) == len(texts)
-
-
-def test_deputy_and_margin():
+def test_no_two_recipes_are_the_same_in_deputy_margin_or_else():
     stated = {
         'ttl_r50_8xb104_200e': ('median', -100.0),
         'ttl_ranks2-10_r50_in1k_8xb104_200e': ((2, 10), -100.0),
@@ -107,6 +102,8 @@ def test_deputy_and_margin():
     assert {name: (head.deputy, head.margin) for name, head in heads.items()} == stated
     for head in heads.values():
         assert (head.gamma, head.loss_weight, head.gather_negatives) == (2.0, 2.0, False)
+    texts = [str(read(name).to_dict()) for name in RECIPES]
+    assert len(set(texts)) == len(texts)
 
 
 @pytest.mark.parametrize('config', ['ttl_r50_8xb104_200e', 'digits/ttl_*', 'linear/*r18_digits*'])

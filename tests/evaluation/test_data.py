@@ -10,7 +10,7 @@ def paths(split):
     return {split.get_data_info(i)['img_path'] for i in range(len(split))}
 
 
-def test_a_folder_of_classes_is_split_the_same_way_everywhere(tmp_path):
+def test_folders_are_split_the_same_way_everywhere_and_a_config_names_its_own(tmp_path):
     held_out = []
     for folder in (make_folder(tmp_path / name, count=10) for name in ('here', 'there')):
         splits, how = open_splits(str(folder), 32)
@@ -23,9 +23,6 @@ def test_a_folder_of_classes_is_split_the_same_way_everywhere(tmp_path):
     labels = np.repeat([0, 1, 2], [2, 5, 50])
     chosen = hold_out([str(i) for i in range(57)], labels, 'abc')
     assert [chosen[labels == c].sum() for c in range(3)] == [1, 1, 10]
-
-
-def test_a_config_names_the_datasets(tmp_path):
     config = tmp_path / 'digits.py'
     config.write_text(
         "train_dataloader = dict(dataset=dict(type='ttl_mm.Digits', split='train'))\n"
