@@ -8,7 +8,7 @@ from tests.helpers.checkpoints import RunsCode
 from ttl_mm.errors import UserError
 
 
-def test_files_are_read_as_data(tmp_path, monkeypatch):
+def test_files_are_read_as_data_and_addresses_that_nothing_checks_refused(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     torch.save({'state_dict': {'a': torch.ones(2)}}, tmp_path / 'good.pth')
     assert CheckpointLoader.load_checkpoint('~/good.pth')['state_dict']['a'].tolist() == [1, 1]
@@ -16,10 +16,6 @@ def test_files_are_read_as_data(tmp_path, monkeypatch):
     with pytest.raises(UserError, match='refused'):
         CheckpointLoader.load_checkpoint(str(tmp_path / 'evil.pth'))
     assert not (tmp_path / 'ran').exists()
-
-
-def test_addresses_that_nothing_checks_are_refused():
-    schemes = ['http', 'https', 'torchvision', 'open-mmlab', 'mmcls', 'pavi', 's3', 'a:s3']
-    for scheme in schemes:
+    for scheme in ('http', 'https', 'torchvision', 'open-mmlab', 'mmcls', 'pavi', 's3', 'a:s3'):
         with pytest.raises(UserError, match='nothing would check what arrives'):
             CheckpointLoader.load_checkpoint(f'{scheme}://resnet50')

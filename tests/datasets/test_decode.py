@@ -66,7 +66,7 @@ def test_16_bit_keeps_the_high_byte():
     np.testing.assert_array_equal(decode_image(encode(values, 'TIFF')), expected)
 
 
-def test_bad_files_are_named_errors(tmp_path):
+def test_bad_unreadable_and_too_large_files_are_named_errors(tmp_path):
     path = tmp_path / 'bad.jpg'
     for kind, (data, reason) in bad_files().items():
         path.write_bytes(data)
@@ -74,6 +74,19 @@ def test_bad_files_are_named_errors(tmp_path):
             decode_image(path)
         assert caught.value.path == str(path)
         assert reason in caught.value.reason, kind
+    huge = tmp_path / 'huge.png'
+    with huge.open('wb') as file:
+        file.truncate(2**40)
+    wrong = {tmp_path / 'no.jpg': 'cannot be read', tmp_path: 'cannot be read'}
+    for path, reason in (wrong | {huge: f'{2**40} bytes'}).items():
+        with pytest.raises(BadImageError, match=reason):
+            decode_image(path)
+    data = encode(IMAGE)
+    pixels = IMAGE.shape[0] * IMAGE.shape[1]
+    decode_image(data, max_pixels=pixels)
+    refused = f'128 x 96 pixels are more than max_pixels={pixels - 1}'
+    with pytest.raises(BadImageError, match=refused):
+        decode_image(data, max_pixels=pixels - 1)
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
@@ -100,22 +113,6 @@ def test_damaged_files_are_images_or_named_errors(kind):
         else:
             assert (image.dtype, image.shape[2]) == (np.uint8, 3)
     assert bad > 0
-
-
-def test_unreadable_and_too_large_files_are_named_errors(tmp_path):
-    huge = tmp_path / 'huge.png'
-    with huge.open('wb') as file:
-        file.truncate(2**40)
-    wrong = {tmp_path / 'no.jpg': 'cannot be read', tmp_path: 'cannot be read'}
-    for path, reason in (wrong | {huge: f'{2**40} bytes'}).items():
-        with pytest.raises(BadImageError, match=reason):
-            decode_image(path)
-    data = encode(IMAGE)
-    pixels = IMAGE.shape[0] * IMAGE.shape[1]
-    decode_image(data, max_pixels=pixels)
-    refused = f'128 x 96 pixels are more than max_pixels={pixels - 1}'
-    with pytest.raises(BadImageError, match=refused):
-        decode_image(data, max_pixels=pixels - 1)
 
 
 def test_extreme_shapes_and_reduced_decoding_equal_pillow():

@@ -25,9 +25,6 @@ def test_an_epoch_has_every_image_once_in_an_order_of_its_own():
     assert (index.epoch, index.seed) == (3, 5)
     with pytest.raises(UserError, match='no images'):
         EpochSampler([], seed=0)
-
-
-def test_ranks_share_the_epoch_and_take_equally_many():
     parts = [list(sampler(10, rank=rank, world_size=4)) for rank in range(4)]
     assert [len(part) for part in parts] == [3, 3, 3, 3]
     assert set().union(*parts) == set(range(10))

@@ -30,7 +30,7 @@ def test_crops_follow_the_stock_distribution(height, width):
         assert stats.ks_2samp(values, stock[fact]).pvalue > ALPHA, fact
 
 
-def test_color_factors_and_their_order_follow_the_stock_distribution():
+def test_factors_their_order_and_sigma_follow_the_stock_distribution():
     rng = np.random.default_rng(1)
     ours = [draw_jitter(View(), rng) for _ in range(DRAWS)]
     np.random.seed(1)
@@ -43,9 +43,6 @@ def test_color_factors_and_their_order_follow_the_stock_distribution():
     _, counts = np.unique(orders, axis=0, return_counts=True)
     assert len(counts) == 24
     assert stats.chisquare(counts).pvalue > ALPHA
-
-
-def test_sigma_follows_the_stock_distribution():
     rng = np.random.default_rng(2)
     ours = [draw_view(View(), 32, 32, rng).sigma for _ in range(DRAWS)]
     np.random.seed(2)

@@ -35,7 +35,7 @@ def params(box, size=(64, 64), **changes) -> ViewParams:
     return ViewParams(size=size, box=box, **plain | changes)
 
 
-def test_crop_and_resize_equal_pillow():
+def test_crop_and_resize_equal_pillow_and_reduced_images_come_close():
     boxes = (3, 5, 60, 80), (10, 20, 224, 224), (0, 0, 427, 640), (100, 0, 300, 290), (7, 7, 1, 1)
     for (top, left, h, w), size in product(boxes, [(224, 224), (32, 96)]):
         crop = Image.fromarray(IMAGE[top : top + h, left : left + w])
@@ -44,9 +44,6 @@ def test_crop_and_resize_equal_pillow():
         difference = np.abs(ours.astype(int) - np.asarray(pillow))
         assert difference.mean() <= 0.1
         assert difference.max() <= 2
-
-
-def test_a_view_of_a_reduced_image_is_close_to_that_of_the_whole():
     for divisor in (2, 4):
         side = 400 // (2 * divisor)
         draw = params((8, 16, 400, 400), size=(side, side))

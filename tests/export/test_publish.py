@@ -63,7 +63,14 @@ def test_meta_is_plain_and_optimizer_gone(checkpoint, tmp_path):
     assert_bit_equal(content['state_dict'], read_checkpoint(checkpoint)['state_dict'])
 
 
-def test_half_and_its_overflow(checkpoint, state, tmp_path):
+def test_bad_names_bare_backbones_and_overflow_in_half_are_refused(checkpoint, state, tmp_path):
+    for name in ('../evil', 'With Space', ''):
+        with pytest.raises(UserError, match='use lower-case letters'):
+            publish(checkpoint, name, tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()
+    torch.save({'state_dict': below('backbone.', state)}, tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'has no neck\.\*'):
+        publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', kind='networks')
     full, _ = publish(checkpoint, 'tiny', tmp_path / 'a', suffix='.safetensors')
     half, _ = publish(checkpoint, 'tiny', tmp_path / 'b', suffix='.safetensors', half=True)
     assert half.stat().st_size < 0.6 * full.stat().st_size
@@ -72,16 +79,6 @@ def test_half_and_its_overflow(checkpoint, state, tmp_path):
     torch.save({**state, 'bn1.running_var': torch.full((8,), 1e6)}, tmp_path / 'a.pth')
     with pytest.raises(UserError, match=r'not finite in backbone\.bn1\.running_var'):
         publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', half=True)
-
-
-def test_bad_names_and_bare_backbones_are_refused(checkpoint, state, tmp_path):
-    for name in ('../evil', 'With Space', ''):
-        with pytest.raises(UserError, match='use lower-case letters'):
-            publish(checkpoint, name, tmp_path / 'out')
-    assert not (tmp_path / 'out').exists()
-    torch.save({'state_dict': below('backbone.', state)}, tmp_path / 'a.pth')
-    with pytest.raises(UserError, match=r'has no neck\.\*'):
-        publish(tmp_path / 'a.pth', 'tiny', tmp_path / 'out', kind='networks')
 
 
 def test_command_writes_an_entry_that_the_zoo_takes(checkpoint, tmp_path, capsys):

@@ -34,6 +34,8 @@ def test_rates_of_perfect_features_and_of_noise():
     _, labels = perfect(classes=3, per_class=2)
     analysis = analyze_features(torch.eye(6), labels, batch_size=4, num_batches=5)
     assert analysis.chance == pytest.approx(1 / 5)
+    for rates, first in ([0.5, 0.3, 0.1], 3), ([0.1, 0.9], 1), ([0.9, 0.9], 3):
+        assert first_rank_below(rates, 0.2) == first
 
 
 def test_gauges_are_those_of_all_features_and_the_seed_draws_the_batches():
@@ -49,11 +51,6 @@ def test_gauges_are_those_of_all_features_and_the_seed_draws_the_batches():
         analyze_features(features, labels, 21, num_batches=5, seed=seed).rates for seed in (1, 1, 2)
     )
     assert one == same != other
-
-
-def test_first_rank_below_a_level():
-    for rates, first in ([0.5, 0.3, 0.1], 3), ([0.1, 0.9], 1), ([0.9, 0.9], 3):
-        assert first_rank_below(rates, 0.2) == first
 
 
 def test_impossible_batches_and_a_single_class_are_refused():

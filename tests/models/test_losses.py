@@ -167,16 +167,13 @@ def test_small_batches_clamp_the_window_and_one_image_has_no_loss():
     assert not query.grad.any()
 
 
-def test_duplicates_share_their_loss():
+def test_duplicates_share_their_loss_and_zero_vectors_are_orthogonal():
     query, key = embeddings(12)
     query, key = torch.cat([query.detach()] * 2).requires_grad_(), torch.cat([key] * 2)
     for ranks in RANKS:
         loss = truncated_triplet_loss(query, key, ranks, reduction='none')
         torch.testing.assert_close(loss, loop_loss(query, key, ranks))
         torch.testing.assert_close(loss[:12], loss[12:])
-
-
-def test_zero_vectors_are_orthogonal_to_everything():
     query, key = embeddings()
     query = query.detach().index_fill(0, torch.tensor([3]), 0).requires_grad_()
     loss = truncated_triplet_loss(query, key, (2, 10), reduction='none')

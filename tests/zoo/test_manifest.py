@@ -14,16 +14,13 @@ BAD_FIELDS = {
 }  # fmt: skip
 
 
-def test_entries_that_are_refused():
+def test_bad_entries_and_manifests_that_cannot_be_read_are_named(tmp_path):
     fields = {k: v for k, v in vars(entry('https://host/net.pth')).items() if k != 'folder'}
     Entry(**fields)
     for field, values in BAD_FIELDS.items():
         for value in values:
             with pytest.raises(UserError, match='correct the manifest'):
                 Entry(**{**fields, field: value})
-
-
-def test_a_manifest_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(UserError, match=r'none\.json cannot be read: No such file'):
         read_manifest(tmp_path / 'none.json')
     for text in ('{', '[]', '{"net": {"file": "net.pth"}}'):
