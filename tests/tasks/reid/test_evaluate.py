@@ -53,8 +53,7 @@ def expected_rank_1(features) -> float:
 def test_command_line(data, checkpoint, capsys):
     arguments = ['reid', 'eval', checkpoint, '--data', data, '--out', 'out', '--workers', '0']
     assert main([*arguments, '--queries', '1', '3']) == 0
-    printed = capsys.readouterr().out
-    assert 'bounding_box_test (images: 20, identities: 4' in printed
+    assert 'bounding_box_test (images: 20, identities: 4' in capsys.readouterr().out
     features = read_features('out/reid.safetensors')
     assert features.features.shape == (24, 64)
     written = Path('out/figures.json').read_text()
@@ -109,9 +108,8 @@ def run_rank(rank, arguments, port):
 def test_processes_of_torchrun_share_the_extraction(data, checkpoint):
     arguments = ['reid', 'eval', checkpoint, '--data', data, '--batch-size', '5', '--workers', '0']
     assert main([*arguments, '--out', 'alone']) == 0
-    start_processes(
-        run_rank, ([*arguments, '--out', 'shared'], free_port()), nprocs=2, start_method='fork'
-    )
+    shared = [*arguments, '--out', 'shared'], free_port()
+    start_processes(run_rank, shared, nprocs=2, start_method='fork')
     assert sorted(os.listdir('shared')) == ['figures.json', 'matches.png', 'reid.safetensors']
     for name in ('figures.json', 'reid.safetensors'):
         assert Path('alone', name).read_bytes() == Path('shared', name).read_bytes()

@@ -9,8 +9,7 @@ from ttl_mm.tasks.reid.synthetic import HEIGHT, WIDTH, draw_person, make_split
 
 def test_every_argument_of_a_drawing_matters():
     image = draw_person(1, 2, 3, seed=4)
-    assert image.shape == (HEIGHT, WIDTH, 3)
-    assert image.dtype == np.uint8
+    assert (image.shape, image.dtype) == ((HEIGHT, WIDTH, 3), np.uint8)
     np.testing.assert_array_equal(draw_person(1, 2, 3, seed=4), image)
     for other in ((2, 2, 3, 4), (1, 3, 3, 4), (1, 2, 4, 4), (1, 2, 3, 5)):
         assert (draw_person(*other) != image).any()

@@ -76,8 +76,7 @@ class ReIDTestSet(ImageFolder):
         gallery: str = 'gallery',
         pipeline: Sequence = (),
     ) -> None:
-        self.data_root = data_root
-        self.pipeline = Compose(pipeline)
+        self.data_root, self.pipeline = data_root, Compose(pipeline)
         self.folders = [os.path.join(data_root, folder) for folder in (query, gallery)]
         self.sides = [scan_folder(folder) for folder in self.folders]
         parsed = map(require_names, self.sides, self.folders)
