@@ -56,21 +56,17 @@ visualizer = dict(type='Visualizer', vis_backends=[])
 """
 STOCK_VIEWS = """[
     dict(type='LoadImageFromFile'),
-    dict(
-        type='MultiView',
-        num_views=[2],
-        transforms=[
-            [dict(type='RandomFlip', prob=0.5), dict(type='ColorJitter', brightness=0.4, hue=0.1)]
-        ],
-    ),
+    dict(type='MultiView', num_views=[2], transforms=[[
+        dict(type='RandomFlip', prob=0.5), dict(type='ColorJitter', brightness=0.4, hue=0.1)]]),
     dict(type='PackInputs'),
 ]"""
 OUR_VIEWS = """[
-    dict(type='ttl_mm.RandomViews', views=[dict(size=8), dict(size=8)]),
-    dict(type='PackInputs'),
+    dict(type='ttl_mm.RandomViews', views=[dict(size=8), dict(size=8)]), dict(type='PackInputs'),
 ]"""
 EPOCHS = "dict(type='EpochBasedTrainLoop', max_epochs=4)"
 ITERATIONS = "dict(type='IterBasedTrainLoop', max_iters=20)"
+LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
+STOP = "custom_hooks = [dict(type='SignalHook', at={})]\n"  # for ``more`` of a config
 
 
 @HOOKS.register_module(force=True)

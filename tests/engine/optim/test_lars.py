@@ -1,7 +1,6 @@
 """LARS against mmpretrain's and against its formula."""
 
 import io
-from copy import deepcopy
 
 import pytest
 import torch
@@ -21,13 +20,12 @@ def groups(seed=0, dtype=torch.float64):
     def parameter(*shape):
         return torch.nn.Parameter(torch.randn(*shape, dtype=dtype, generator=generator))
 
-    zero = torch.nn.Parameter(torch.zeros(4, dtype=dtype))
     return [
         dict(params=[parameter(8, 5)]),
         dict(params=[parameter(6, 3, 2)]),
         dict(params=[parameter(7)], lars_exclude=True, weight_decay=0.0),
         dict(params=[parameter(9, 2)], weight_decay=0.0, lr=0.3),
-        dict(params=[zero]),
+        dict(params=[torch.nn.Parameter(torch.zeros(4, dtype=dtype))]),
     ]
 
 
@@ -48,58 +46,46 @@ def train(steps, *optimizers):
             optimizer.step()
 
 
-def take_over(target, source, state):
-    """Continue ``source`` in ``target``: its tensors, and the state of its optimizer."""
-    target.load_state_dict(state)
-    for parameter, value in zip(tensors(target), tensors(source)):
-        parameter.copy_(value)
-
-
 def tensors(optimizer):
     return [group['params'][0].detach() for group in optimizer.param_groups]
 
 
-@pytest.mark.parametrize(
-    'options', [{}, {'momentum': 0.0}, {'nesterov': True}, {'dampening': 0.1}, {'eta': 0.02}]
-)
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_trajectory_of_mmpretrain(options, dtype):
-    settings = {**SETTINGS, **options}
-    ours, theirs = (kind(groups(dtype=dtype), **settings) for kind in (LARS, MMPretrainLARS))
-    train(range(50), ours, theirs)
+def assert_close(ours, theirs, **tolerances):
     for found, expected in zip(tensors(ours), tensors(theirs)):
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(found, expected, **tolerances)
 
 
-def test_first_step_by_the_formula():
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_trajectory_of_mmpretrain(dtype):
+    for options in ({}, {'momentum': 0.0}, {'nesterov': True}, {'dampening': 0.1}, {'eta': 0.02}):
+        settings = {**SETTINGS, **options}
+        ours, theirs = (kind(groups(dtype=dtype), **settings) for kind in (LARS, MMPretrainLARS))
+        train(range(50), ours, theirs)
+        assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_first_step_by_the_formula_and_the_loss_of_the_closure_comes_back():
     weight = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
     weight.grad = torch.tensor([0.0, 2.0])
-    LARS([weight], lr=0.5, weight_decay=0.1, eta=0.01, eps=0.0).step()
+    optimizer = LARS([weight], lr=0.5, weight_decay=0.1, eta=0.01, eps=0.0)
+    assert optimizer.step(lambda: 5.0) == 5.0
     rate = 0.5 * 0.01 * 5 / (2 + 0.1 * 5)
     expected = torch.tensor([3 - rate * 0.3, 4 - rate * 2.4])
     torch.testing.assert_close(weight.detach(), expected)
 
 
-def test_state_survives_a_round_trip():
-    whole, first = LARS(groups(), **SETTINGS), LARS(groups(), **SETTINGS)
-    train(range(4), whole, first)
+@pytest.mark.parametrize(('kind', 'bits'), [(LARS, {'rtol': 0, 'atol': 0}), (MMPretrainLARS, {})])
+def test_takes_over_a_saved_state_of_its_own_and_of_mmpretrain(kind, bits):
+    first, second = kind(groups(), **SETTINGS), LARS(groups(seed=1), lr=0.1)
+    train(range(4), first)
     file = io.BytesIO()
     torch.save(first.state_dict(), file)
     file.seek(0)
-    second = LARS(groups(seed=1), lr=0.1)
-    take_over(second, first, torch.load(file, weights_only=True))
-    train(range(4, 8), whole, second)
-    for found, expected in zip(tensors(second), tensors(whole)):
-        assert torch.equal(found, expected)
-
-
-def test_takes_over_the_state_of_mmpretrain():
-    theirs, ours = MMPretrainLARS(groups(), **SETTINGS), LARS(groups(), lr=0.1)
-    train([0], theirs)
-    take_over(ours, theirs, deepcopy(theirs.state_dict()))
-    train([1], ours, theirs)
-    for found, expected in zip(tensors(ours), tensors(theirs)):
-        torch.testing.assert_close(found, expected)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for parameter, value in zip(tensors(second), tensors(first)):
+        parameter.copy_(value)
+    train(range(4, 8), first, second)
+    assert_close(second, first, **bits)
 
 
 class NoSync(TorchDispatchMode):
@@ -112,30 +98,16 @@ class NoSync(TorchDispatchMode):
 
 
 def test_step_has_no_sync():
-    optimizer = LARS(groups(), **SETTINGS)
-    for step in range(2):
-        give_gradients(optimizer, step)
-        with NoSync():
-            optimizer.step()
+    with NoSync():
+        train(range(2), LARS(groups(), **SETTINGS))
 
 
-def test_closure():
-    optimizer = LARS([torch.nn.Parameter(torch.ones(2))], lr=0.1)
-    assert optimizer.step(lambda: 5.0) == 5.0
-
-
-@pytest.mark.parametrize('name', ['lr', 'momentum', 'weight_decay', 'eta', 'eps'])
-@pytest.mark.parametrize('value', [-1.0, -1, float('nan')])
-def test_negative_settings_are_refused(name, value):
-    with pytest.raises(UserError, match=f'{name}={value}'):
-        LARS(groups(), **{**SETTINGS, name: value})
-
-
-def test_negative_rate_of_one_group_is_refused():
+def test_impossible_settings_are_refused():
+    for name in ('lr', 'momentum', 'weight_decay', 'eta', 'eps'):
+        for value in (-1.0, -1, float('nan')):
+            with pytest.raises(UserError, match=f'{name}={value}'):
+                LARS(groups(), **{**SETTINGS, name: value})
     with pytest.raises(UserError, match=r'lr=-0\.5'):
         LARS([dict(params=[torch.nn.Parameter(torch.ones(2))], lr=-0.5)], lr=0.1)
-
-
-def test_nesterov_needs_momentum():
     with pytest.raises(UserError, match=r'momentum=0\.0'):
         LARS(groups(), lr=0.1, nesterov=True)

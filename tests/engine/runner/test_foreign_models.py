@@ -13,20 +13,10 @@ BYOL = """
 _base_ = 'mmpretrain::byol/byol_resnet50_16xb256-coslr-200e_in1k.py'
 custom_imports = dict(imports=['tests.helpers.toy_run'])
 view = [dict(type='RandomResizedCrop', scale=16), dict(type='RandomFlip', prob=0.5)]
-train_dataloader = dict(
-    batch_size=4,
-    num_workers=1,
-    dataset=dict(
-        _delete_=True,
-        type='CustomDataset',
-        data_root={images!r},
-        pipeline=[
-            dict(type='LoadImageFromFile'),
-            dict(type='MultiView', num_views=[2], transforms=[view]),
-            dict(type='PackInputs'),
-        ],
-    ),
-)
+views = dict(type='MultiView', num_views=[2], transforms=[view])
+pipeline = [dict(type='LoadImageFromFile'), views, dict(type='PackInputs')]
+images = dict(type='CustomDataset', data_root={images!r}, pipeline=pipeline, _delete_=True)
+train_dataloader = dict(batch_size=4, num_workers=1, dataset=images)
 norm = dict(type='SyncBN')
 model = dict(
     backbone=dict(type='ResNet_CIFAR', depth=18, stem_channels=4, base_channels=4, norm_cfg=norm),
@@ -36,52 +26,40 @@ model = dict(
 optim_wrapper = dict(accumulative_counts=3)
 train_cfg = dict(max_epochs=2)
 default_hooks = dict(checkpoint=dict(max_keep_ckpts=1), curve=dict(type='CurveHook'))
-randomness = dict(seed={seed})
+randomness = dict(seed=None)
 log_level = 'INFO'
 """
-STOP = "custom_hooks = [dict(type='SignalHook', at=8)]\n"
 
 
-@pytest.fixture(scope='module')
-def images(tmp_path_factory):
-    folder = make_images(tmp_path_factory.mktemp('images'))
-    (folder / 'class_0' / 'bad.png').write_bytes(b'<html>')
-    return folder
+@pytest.fixture
+def config(tmp_path):
+    images = make_images(tmp_path / 'images')
+    (images / 'class_0' / 'bad.png').write_bytes(b'<html>')
+    (tmp_path / 'config.py').write_text(BYOL.format(images=str(images)))
+    return tmp_path / 'config.py'
 
 
-def byol(path, images, seed=1, more=''):
-    path.write_text(BYOL.format(images=str(images), seed=seed) + more)
-    return path
-
-
-def test_byol_resumes_exactly(tmp_path, images):
-    whole, work = tmp_path / 'whole', tmp_path / 'work'
-    plain = byol(tmp_path / 'plain.py', images)
-    assert run(plain, whole) == [0]
-    assert run(byol(tmp_path / 'stop.py', images, more=STOP), work) == [PREEMPTED]
-    assert run(plain, work) == [0]
+def test_byol_resumes_exactly_with_the_seed_that_was_drawn(tmp_path, config):
+    whole, work, seeds = tmp_path / 'whole', tmp_path / 'work', []
+    stop = {'+custom_hooks': [dict(type='SignalHook', at=8)]}
+    for options, code in ((stop, PREEMPTED), ({}, 0)):
+        assert run(config, work, cfg_options=options) == [code]
+        ((path, _),) = sealed_files(work)
+        seeds.append(read_sealed(path)['meta']['seed'])
+    assert seeds[0] == seeds[1]
+    assert run(config, whole, cfg_options={'randomness.seed': seeds[0]}) == [0]
     assert_same_run(work, whole)
-    assert len(sealed_files(work)) == 1
     assert len(curve(work)) == 12
     assert log_file(whole).read_text().count('bad image skipped') == 1
 
 
-def test_its_target_moves_once_per_optimizer_step(tmp_path, images):
+def test_its_target_moves_once_per_optimizer_step(tmp_path, config):
     """Saved after every iteration, the target changes after the steps 3, 6 and 9 only."""
-    every = 'default_hooks.update(checkpoint=dict(interval=1, by_epoch=False, max_keep_ckpts=-1))\n'
+    every = dict(interval=1, by_epoch=False, max_keep_ckpts=-1)
     work = tmp_path / 'work'
-    assert run(byol(tmp_path / 'config.py', images, more=every), work) == [0]
+    assert run(config, work, cfg_options={'default_hooks.checkpoint': every}) == [0]
     states = [read_sealed(path)['state_dict'] for path, _ in reversed(sealed_files(work))]
     name = 'target_net.module.1.fc0.weight'
     moved = [i for i, (a, b) in enumerate(pairwise(states), 2) if not torch.equal(a[name], b[name])]
     # mmpretrain updates at the beginning of a forward pass: in iterations 4, 7 and 10
     assert moved == [4, 7, 10]
-
-
-def test_a_seed_that_was_drawn_is_kept(tmp_path, images):
-    stop, plain = byol(tmp_path / 'stop.py', images, None, STOP), tmp_path / 'plain.py'
-    work = tmp_path / 'work'
-    assert run(stop, work) == [PREEMPTED]
-    seed = read_sealed(sealed_files(work)[0][0])['meta']['seed']
-    assert run(byol(plain, images, None), work) == [0]
-    assert read_sealed(sealed_files(work)[0][0])['meta']['seed'] == seed

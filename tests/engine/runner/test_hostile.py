@@ -1,134 +1,88 @@
 """Files from strangers: nothing in a checkpoint, or in a config that is not Python, is executed."""
 
-import os
 import pickle
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
 
-from tests.helpers.toy_run import log_file, make_images, run, write_config
+from tests.helpers.checkpoints import RunsCode
+from tests.helpers.server import Server
+from tests.helpers.toy_run import STOP, log_file, run
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, write_checkpoint
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 
 
-class Payload:
-    """Leaves a trace when unpickled."""
-
-    def __init__(self, canary) -> None:
-        self.canary = str(canary)
-
-    def __reduce__(self):
-        return os.mkdir, (self.canary,)
-
-
-@pytest.fixture(scope='module')
-def images(tmp_path_factory):
-    return make_images(tmp_path_factory.mktemp('images'))
+@pytest.fixture
+def trace(tmp_path):
+    """The folder that the code in a hostile file would make."""
+    return tmp_path / 'ran'
 
 
 @pytest.fixture
-def canary(tmp_path):
-    return tmp_path / 'canary'
-
-
-@pytest.fixture
-def hostile(tmp_path, canary):
-    """A checkpoint with a payload."""
+def hostile(tmp_path, trace):
     path = tmp_path / 'hostile.pth'
-    torch.save({'state_dict': {'neck.bias': torch.ones(6)}, 'meta': Payload(canary)}, path)
+    torch.save({'state_dict': {'neck.bias': torch.ones(6)}, 'meta': RunsCode(trace)}, path)
     return path
 
 
 @pytest.fixture
-def server(tmp_path):
-    """Address of a server of the files in tmp_path."""
-    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
-    with ThreadingHTTPServer(('127.0.0.1', 0), handler) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        yield f'http://127.0.0.1:{http.server_port}'
-        http.shutdown()
+def assert_refused(tmp_path, trace):
+    def check(codes, work='work'):
+        assert codes == [USER_ERROR]
+        assert not trace.exists()
+        lines = log_file(tmp_path / work).read_text().splitlines()
+        assert sum(line.startswith('error: ') for line in lines) == 1
+
+    return check
 
 
-def test_the_payload_is_live(canary):
-    pickle.loads(pickle.dumps(Payload(canary)))
-    assert canary.exists()
+def test_the_code_would_run(trace):
+    pickle.loads(pickle.dumps(RunsCode(trace)))
+    assert trace.exists()
 
 
-def assert_refused(tmp_path, canary, codes):
-    assert codes == [USER_ERROR]
-    assert not canary.exists()
-    errors = [line for line in log_file(tmp_path / 'work').read_text().splitlines()
-              if line.startswith('error: ')]  # fmt: skip
-    assert len(errors) == 1
+def test_weights_that_are_a_pickle(tmp_path, toy, trace, hostile, assert_refused):
+    old = tmp_path / 'old_format.pth'
+    content = {'state_dict': {}, 'meta': RunsCode(trace)}
+    torch.save(content, old, _use_new_zipfile_serialization=False)
+    with Server(hostile.read_bytes()) as server:
+        for i, source in enumerate([str(hostile), str(old), server.url]):
+            assert_refused(toy(f'{i}', more=f'load_from = {source!r}'), f'{i}')
+            init = {'type': 'Pretrained', 'checkpoint': source}
+            assert_refused(toy(f'init_{i}', more=f'model.update(init_cfg={init})'), f'init_{i}')
 
 
-def start_from(path):
-    return f'\nload_from = {str(path)!r}\n'
+def test_resume_of_a_pickle(tmp_path, toy, trace, hostile, assert_refused):
+    assert_refused(toy(resume=str(hostile)))
+    (tmp_path / 'sealed').mkdir()
+    write_checkpoint(tmp_path / 'sealed' / 'iter_3.pth', {'meta': RunsCode(trace)}, 3, 0)
+    assert_refused(toy('sealed'), 'sealed')
 
 
-def initialize_from(path):
-    init = f"dict(type='Pretrained', checkpoint={str(path)!r})"
-    return f'\nmodel.update(init_cfg={init})\n'
-
-
-@pytest.mark.parametrize('use', [start_from, initialize_from])
-@pytest.mark.parametrize('kind', ['file', 'old format', 'address'])
-def test_weights_that_are_a_pickle(tmp_path, images, canary, hostile, server, kind, use):
-    if kind == 'old format':
-        content = {'state_dict': {}, 'meta': Payload(canary)}
-        torch.save(content, hostile, _use_new_zipfile_serialization=False)
-    source = f'{server}/{hostile.name}' if kind == 'address' else hostile
-    config = write_config(tmp_path / 'config.py', images, more=use(source))
-    assert_refused(tmp_path, canary, run(config, tmp_path / 'work'))
-
-
-def test_resume_of_a_pickle(tmp_path, images, canary, hostile):
-    config = write_config(tmp_path / 'config.py', images)
-    assert_refused(tmp_path, canary, run(config, tmp_path / 'work', resume=str(hostile)))
-
-
-def test_resume_of_a_sealed_pickle(tmp_path, images, canary):
-    (tmp_path / 'work').mkdir()
-    write_checkpoint(tmp_path / 'work' / 'iter_3.pth', {'meta': Payload(canary)}, 3, 0)
-    config = write_config(tmp_path / 'config.py', images)
-    assert_refused(tmp_path, canary, run(config, tmp_path / 'work'))
-
-
-@pytest.mark.parametrize('key', ['cfg', 'config'])
-def test_text_in_a_checkpoint_is_not_executed(tmp_path, images, canary, key):
-    stop = "\ncustom_hooks = [dict(type='SignalHook', at=6)]\n"
-    config = write_config(tmp_path / 'config.py', images, more=stop)
-    assert run(config, tmp_path / 'work') == [PREEMPTED]
+def test_text_in_a_checkpoint_is_not_executed(tmp_path, toy, trace):
+    assert toy(more=STOP.format(6)) == [PREEMPTED]
     path, _ = newest_valid(tmp_path / 'work')
     state = read_sealed(path)
-    state['meta'][key] = f'import os\nos.mkdir({str(canary)!r})\n'
+    code = f'import os\nos.makedirs({str(trace)!r}, exist_ok=True)\n'
+    state['meta'].update(cfg=code, config=code)
     write_checkpoint(path, state, 6, 1)
-    config = write_config(tmp_path / 'config.py', images)
-    assert run(config, tmp_path / 'work') == [0]
-    assert not canary.exists()
+    assert toy() == [0]
+    assert not trace.exists()
 
 
-CONFIGS = {
-    'object.yaml': 'model: !!python/object/apply:os.mkdir [{canary}]',
-    'module.yml': 'model: {{type: os.mkdir, path: {canary}}}',
-    'type.json': '{{"model": {{"type": "os.mkdir", "path": "{canary}"}}}}',
-    'base.yaml': '_base_: evil.py',
-}
+def test_configs_that_are_not_python(tmp_path, trace, assert_refused):
+    (tmp_path / 'evil.py').write_text(f'import os\nos.mkdir({str(trace)!r})\n')
+    for name, text in {
+        'object.yaml': f'model: !!python/object/apply:os.mkdir [{trace}]',
+        'module.yml': f'model: {{type: os.mkdir, path: {trace}}}',
+        'type.json': f'{{"model": {{"type": "os.mkdir", "path": "{trace}"}}}}',
+        'base.yaml': '_base_: evil.py',
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert_refused(run(tmp_path / name, tmp_path / f'{name}_work'), f'{name}_work')
 
 
-@pytest.mark.parametrize('name', CONFIGS)
-def test_configs_that_are_not_python(tmp_path, canary, name):
-    (tmp_path / 'evil.py').write_text(f'import os\nos.mkdir({str(canary)!r})\n')
-    (tmp_path / name).write_text(CONFIGS[name].format(canary=canary))
-    assert_refused(tmp_path, canary, run(tmp_path / name, tmp_path / 'work'))
-
-
-def test_pickled_annotations(tmp_path, images, canary):
-    (tmp_path / 'train.pkl').write_bytes(pickle.dumps(Payload(canary)))
-    dataset = f"dict(type='CustomDataset', ann_file={str(tmp_path / 'train.pkl')!r})"
-    more = f'\ntrain_dataloader.update(dataset={dataset})\n'
-    config = write_config(tmp_path / 'config.py', images, more=more)
-    assert_refused(tmp_path, canary, run(config, tmp_path / 'work'))
+def test_pickled_annotations(tmp_path, toy, trace, assert_refused):
+    (tmp_path / 'train.pkl').write_bytes(pickle.dumps(RunsCode(trace)))
+    dataset = {'type': 'CustomDataset', 'ann_file': str(tmp_path / 'train.pkl')}
+    assert_refused(toy(more=f'train_dataloader.update(dataset={dataset})'))

@@ -5,43 +5,30 @@ import os
 import random
 import signal
 import time
+from itertools import count
 
 import pytest
 import torch
 
-from tests.helpers.toy_run import (
-    assert_same_run,
-    curve,
-    make_images,
-    run,
-    start,
-    wait,
-    write_config,
-)
+from tests.helpers.toy_run import assert_same_run, curve, start, wait, write_config
 from ttl_mm.checkpoint.sealed import newest_valid, read_seal
 from ttl_mm.engine.hooks import checkpoint_hook
 
-EVERY_2 = "dict(type='ttl_mm.CheckpointHook', interval=2, by_epoch=False, max_keep_ckpts=1)"
-EVERY_STEP = "dict(type='ttl_mm.CheckpointHook', interval=1, by_epoch=False, max_keep_ckpts=1)"
+EVERY = "dict(type='ttl_mm.CheckpointHook', interval={}, by_epoch=False, max_keep_ckpts=1)"
 DIE = signal.SIGKILL
 
 
-def die_at(module, name: str, call: int, after: bool = False, counts=lambda *args: True):
-    """A function that makes the process kill itself at the n-th call of ``module.name``.
-
-    Calls for whose arguments ``counts`` is false are not counted.
-    """
+def die_at(module, name: str, call: int, after: bool = False, suffix: str = ''):
+    """Let a process kill itself at the n-th call of ``module.name`` on a path with ``suffix``."""
 
     def prepare() -> None:
-        original, left = getattr(module, name), [call]
+        original, calls = getattr(module, name), count(1)
 
         def dying(*args, **kwargs):
-            counted = counts(*args)
-            left[0] -= counted
-            if counted and left[0] == 0 and not after:
-                os.kill(os.getpid(), DIE)
-            result = original(*args, **kwargs)
-            if counted and left[0] == 0:
+            last = str(args[-1]).endswith(suffix) and next(calls) == call
+            if not last or after:
+                result = original(*args, **kwargs)
+            if last:
                 os.kill(os.getpid(), DIE)
             return result
 
@@ -52,75 +39,56 @@ def die_at(module, name: str, call: int, after: bool = False, counts=lambda *arg
 
 def die_in_the_middle_of_writing() -> None:
     """Let half of the third checkpoint reach the disk."""
-    original, calls = torch.save, [0]
+    original, calls = torch.save, count(1)
 
     def saving(state, file) -> None:
-        calls[0] += 1
-        if calls[0] < 3:
+        if next(calls) < 3:
             return original(state, file)
         content = io.BytesIO()
         original(state, content)
-        file.write(content.getvalue()[: len(content.getvalue()) // 2])
+        file.write(content.getvalue()[: content.tell() // 2])
         file.flush()
         os.kill(os.getpid(), DIE)
 
     torch.save = saving
 
 
-def of_a_checkpoint(source, target) -> bool:
-    """The cached scan of the folder is put in its place by a replace too."""
-    return str(target).endswith('.pth')
-
-
 # a save calls fsync for the file and for the folder, replace once, unlink for the temporary name
-# and for the old checkpoint; the third save is the one hit, at iteration 6
+# and for the old checkpoint; the third save is the one hit, at iteration 6; the cached scan of the
+# folder is put in its place by a replace too
 PHASES = {
     'while writing': die_in_the_middle_of_writing,
     'before the sync': die_at(os, 'fsync', 5),
     'after the sync': die_at(os, 'fsync', 5, after=True),
-    'before the replace': die_at(os, 'replace', 3, counts=of_a_checkpoint),
-    'after the replace': die_at(os, 'replace', 3, after=True, counts=of_a_checkpoint),
+    'before the replace': die_at(os, 'replace', 3, suffix='.pth'),
+    'after the replace': die_at(os, 'replace', 3, after=True, suffix='.pth'),
     'before the folder is synced': die_at(os, 'fsync', 6),
     'before the old one is deleted': die_at(checkpoint_hook, 'sealed_files', 3),
 }
 
 
-@pytest.fixture(scope='module')
-def whole(tmp_path_factory):
-    """Images, and a run that nobody killed."""
-    folder = tmp_path_factory.mktemp('whole')
-    images = make_images(folder / 'images')
-    config = write_config(folder / 'config.py', images, checkpoint=EVERY_2)
-    assert run(config, folder / 'work') == [0]
-    return images, folder / 'work'
-
-
-@pytest.mark.parametrize('phase', PHASES)
-def test_kill_at_each_phase_of_a_save(tmp_path, whole, phase):
-    images, reference = whole
-    config = write_config(tmp_path / 'config.py', images, checkpoint=EVERY_2)
-    work = tmp_path / 'work'
-    assert run(config, work, prepare=PHASES[phase]) == [-DIE]
-    reached = max(curve(work))
-    assert reached == 6
-    path, _ = newest_valid(work)
-    assert reached - read_seal(path).iteration <= 2
-    assert run(config, work) == [0]
-    assert_same_run(work, reference)
-    assert len(list(work.glob('*.pth'))) == 1  # and nothing left behind
-    assert not list(work.glob('*.partial'))
+def test_kill_at_each_phase_of_a_save(tmp_path, toy):
+    assert toy('whole', checkpoint=EVERY.format(2)) == [0]
+    for phase, die in PHASES.items():
+        work = tmp_path / phase
+        assert toy(phase, prepare=die, checkpoint=EVERY.format(2)) == [-DIE], phase
+        assert max(curve(work)) == 6
+        path, _ = newest_valid(work)
+        assert read_seal(path).iteration >= 4
+        assert toy(phase, checkpoint=EVERY.format(2)) == [0]
+        assert_same_run(work, tmp_path / 'whole')
+        assert len(list(work.glob('*.pth'))) == 1  # and nothing left behind
+        assert not list(work.glob('*.partial'))
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize('workers', [0, 2])
-def test_fifty_kills_at_random_times(tmp_path, workers):
+def test_fifty_kills_at_random_times(tmp_path, images, workers):
     """Twenty-five with workers, twenty-five without; it saves after every step and keeps one."""
     rng = random.Random(workers)
-    images = make_images(tmp_path / 'images')
-    loop = "dict(type='IterBasedTrainLoop', max_iters=600)"
-    rarely = EVERY_STEP.replace('interval=1', 'interval=600')
-    reference = write_config(tmp_path / 'whole.py', images, loop, workers, 3, rarely)
-    config = write_config(tmp_path / 'config.py', images, loop, workers, 3, EVERY_STEP)
+    settings = images, "dict(type='IterBasedTrainLoop', max_iters=600)", workers, 3
+    reference = write_config(tmp_path / 'whole.py', *settings, EVERY.format(600))
+    config = write_config(tmp_path / 'config.py', *settings, EVERY.format(1))
     assert wait(start(reference, tmp_path / 'whole'), 200) == [0]
     kills, in_a_save, number = 0, 0, 0
     while kills < 25:
@@ -143,5 +111,4 @@ def test_fifty_kills_at_random_times(tmp_path, workers):
     assert wait(start(config, work), 200) == [0]
     assert_same_run(work, tmp_path / 'whole')
     assert len(list(work.glob('*.pth'))) == 1
-    print(f'{kills} kills, {in_a_save} of them in a save, {number + 1} runs')
-    assert in_a_save >= 3
+    assert in_a_save >= 3, f'of {kills} kills'

@@ -1,32 +1,27 @@
 """From the command line to a run: precision, trackers, progress, exit codes."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from mmengine.config import Config
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.helpers.paths import ROOT
-from tests.helpers.toy_run import log_file, make_images, run, write_config
+from tests.helpers.toy_run import log_file
 from ttl_mm.engine.runner import launch
 from ttl_mm.engine.state import exit_codes
 from ttl_mm.errors import UserError
 
 LOGGED = """
-visualizer = dict(
-    type='Visualizer',
-    vis_backends=[dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')],
-)
+backends = [dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')]
+visualizer = dict(type='Visualizer', vis_backends=backends)
 log_level = 'INFO'
 """
 
 
-def test_progress_in_log_and_tensorboard(tmp_path):
-    images = make_images(tmp_path / 'images')
-    config = write_config(tmp_path / 'config.py', images, accumulation=2)
-    text = config.read_text().replace("visualizer = dict(type='Visualizer', vis_backends=[])", '')
-    config.write_text(text.replace("log_level = 'WARNING'", '') + LOGGED)
-    assert run(config, tmp_path / 'work') == [0]
+def test_progress_in_log_and_tensorboard(tmp_path, toy):
+    assert toy(accumulation=2, more=LOGGED) == [0]
     line = next(x for x in log_file(tmp_path / 'work').read_text().splitlines() if '[2][3/5]' in x)
     assert all(word in line for word in ('lr:', 'eta:', 'loss:', 'images_per_s:', 'data_wait:'))
     (scalars,) = tmp_path.glob('work/*/vis_data/scalars.json')
@@ -45,9 +40,6 @@ def test_mixed_precision_needs_a_gpu(monkeypatch):
     assert 'loss_scale' not in recipe.optim_wrapper
     with pytest.raises(UserError, match='--amp needs a GPU'):
         launch._choose_precision(recipe, amp=True)
-
-
-def test_mixed_precision_on_a_gpu(monkeypatch):
     monkeypatch.setattr(launch.torch.cuda, 'is_available', lambda: True)
     cfg = Config({'optim_wrapper': {'type': 'OptimWrapper'}})
     launch._choose_precision(cfg, amp=True)
@@ -64,30 +56,18 @@ def test_a_tracker_is_one_option(monkeypatch):
     assert kinds == ['LocalVisBackend', 'TensorboardVisBackend', 'WandbVisBackend']
 
 
-@pytest.mark.parametrize(
-    ('error', 'code'),
-    [
-        (UserError('mend it'), 2),
+def test_every_end_has_its_code_and_the_launcher_learns_the_first(tmp_path, monkeypatch, capsys):
+    told = tmp_path / 'code'
+    monkeypatch.setenv('TTL_EXIT_FILE', str(told))
+    assert launch.exit_code(lambda: None) == 0
+    for error, code in [
+        (UserError('change it'), 2),
         (exit_codes.TrainingStopped('stopped'), 3),
         (exit_codes.Preempted('saved'), 75),
         (ValueError('unforeseen'), 1),
-    ],
-)
-def test_every_end_has_its_code_and_the_launcher_learns_the_first(
-    error, code, tmp_path, monkeypatch, capsys
-):
-    told = tmp_path / 'code'
-    told.write_text('')
-    monkeypatch.setenv('TTL_EXIT_FILE', str(told))
-
-    def job() -> None:
-        raise error
-
-    assert launch.exit_code(job) == code
-    assert launch.exit_code(lambda: 1 / 0) == 1
-    assert told.read_text() == str(code)
-    assert str(error) in capsys.readouterr().err
-
-
-def test_a_finished_job_is_zero():
-    assert launch.exit_code(lambda: None) == 0
+    ]:
+        told.write_text('')
+        assert launch.exit_code(Mock(side_effect=error)) == code
+        assert launch.exit_code(lambda: 1 / 0) == 1
+        assert told.read_text() == str(code)
+        assert str(error) in capsys.readouterr().err

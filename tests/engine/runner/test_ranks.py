@@ -6,55 +6,36 @@ import time
 
 import pytest
 
-from tests.helpers.toy_run import (
-    curve,
-    log_file,
-    make_images,
-    run,
-    start,
-    wait,
-    wait_for_steps,
-    write_config,
-)
+from tests.helpers.toy_run import LONG, STOP, curve, log_file, start, wait, wait_for_steps
+from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.engine.state.exit_codes import PREEMPTED, STALLED
 
-LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
+pytestmark = pytest.mark.parametrize('images', [44], indirect=True)
 
 
-@pytest.fixture(scope='module')
-def images(tmp_path_factory):
-    return make_images(tmp_path_factory.mktemp('images'), 44)
-
-
-def test_sync_bn_falls_back_to_bn(tmp_path, images):
-    more = '\nmodel.update(sync_bn=True)\n'
-    config = write_config(tmp_path / 'config.py', images, more=more)
-    assert run(config, tmp_path / 'work', ranks=2) == [0, 0]
+def test_sync_bn_falls_back_to_bn(tmp_path, toy):
+    assert toy(ranks=2, more='model.update(sync_bn=True)') == [0, 0]
     assert 'SyncBN layers are BN layers' in log_file(tmp_path / 'work').read_text()
     assert len(curve(tmp_path / 'work', rank=1)) == 20
 
 
-def test_a_killed_rank_ends_the_others(tmp_path, images):
-    config = write_config(tmp_path / 'config.py', images, LONG, workers=1)
-    pids = start(config, tmp_path / 'work', ranks=2)
+def test_a_killed_rank_ends_the_others(tmp_path, toy_config):
+    pids = start(toy_config(LONG, workers=1), tmp_path / 'work', ranks=2)
     wait_for_steps(tmp_path / 'work')
     os.kill(pids[1], signal.SIGKILL)
     killed = time.monotonic()
-    codes = wait(pids)
+    assert wait(pids) == [1, -signal.SIGKILL]
     assert time.monotonic() - killed < 10
-    assert codes == [1, -signal.SIGKILL]
 
 
 @pytest.mark.parametrize('stopped', [0, 1])
-def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, images, stopped):
-    config = write_config(tmp_path / 'config.py', images, LONG, timeout=3)
+def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, toy_config, stopped):
     work = tmp_path / 'work'
-    pids = start(config, work, ranks=2)
+    pids = start(toy_config(LONG, timeout=3), work, ranks=2)
     wait_for_steps(work)
     os.kill(pids[stopped], signal.SIGSTOP)
     began = time.monotonic()
-    survivor = pids[1 - stopped]
-    assert wait([survivor]) == [STALLED]
+    assert wait([pids[1 - stopped]]) == [STALLED]
     assert time.monotonic() - began < 3 + 15
     os.kill(pids[stopped], signal.SIGKILL)
     wait([pids[stopped]])
@@ -63,10 +44,18 @@ def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, images, stopped):
     assert ('rank 1 does not answer' if stopped else 'rank 0, which keeps the store') in log
 
 
-def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, images):
-    stop = "\ncustom_hooks = [dict(type='SignalHook', at=7)]\n"
-    config = write_config(tmp_path / 'config.py', images, more=stop)
-    work = tmp_path / 'work'
-    assert run(config, work, ranks=2) == [PREEMPTED, PREEMPTED]
-    assert run(write_config(tmp_path / 'config.py', images), work) == [0]
-    assert 'world size 2 -> 1, iterations per epoch 5 -> 11' in log_file(work).read_text()
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize('rank', [0, 1])
+def test_a_signal_to_any_rank_saves_on_all(tmp_path, toy, number, rank):
+    stop, work = STOP.format(f'7, number={int(number)}, rank={rank}'), tmp_path / 'work'
+    assert toy(ranks=2, more=stop) == [PREEMPTED, PREEMPTED]
+    (path, seal), *_ = sealed_files(work)
+    assert (path.name, seal.iteration) == ('iter_8.pth', 8)  # the vote is counted one step later
+    assert sorted(curve(work, rank=1)) == list(range(1, 9))
+
+
+def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, toy):
+    assert toy(ranks=2, more=STOP.format(7)) == [PREEMPTED, PREEMPTED]
+    assert toy() == [0]
+    warning = 'world size 2 -> 1, iterations per epoch 5 -> 11'
+    assert warning in log_file(tmp_path / 'work').read_text()
