@@ -8,7 +8,7 @@ from mmengine.registry import DefaultScope
 from PIL import Image
 
 from tests.helpers.digits_run import DIGITS
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.cli import main
 from ttl_mm.errors import UserError

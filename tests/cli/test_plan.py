@@ -5,7 +5,7 @@ import sys
 from mmengine.config import Config
 
 from tests.helpers.digits_run import DIGITS
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from ttl_mm.cli import main
 from ttl_mm.engine.runner.launch import train
 

@@ -8,7 +8,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 from torch.utils.data import DataLoader, Dataset, SequentialSampler
 
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.datasets import Fraction, ImageFolder
 from ttl_mm.datasets.part import Part

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tests.helpers.checkpoints import random_network
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 
 
 @pytest.fixture(scope='session')

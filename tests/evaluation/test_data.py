@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import hold_out, open_splits
 

@@ -10,7 +10,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from tests.helpers.checkpoints import random_network
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from tests.helpers.two_processes import in_two_processes
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import read_features

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from sklearn.neighbors import KNeighborsClassifier
 
 from tests.helpers.checkpoints import random_network
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from ttl_mm.cli import main
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.feature_file import read_features

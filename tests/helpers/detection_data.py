@@ -46,9 +46,7 @@ def write_coco(root: Path, n_train: int, n_val: int, classes: Sequence[str]) -> 
     return root
 
 
-def write_voc(
-    root: Path, n_train: int, n_test: int, classes: Sequence[str], years=('VOC2007',)
-) -> Path:
+def write_voc(root: Path, n_train: int, n_test: int, classes, years=('VOC2007',)) -> Path:
     """A VOCdevkit below ``root``; the second object of every image is difficult."""
     root = root / 'VOCdevkit'
     rng = np.random.default_rng(1)

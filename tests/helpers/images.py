@@ -1,4 +1,4 @@
-"""Image files made up for tests, good and bad, and two photos."""
+"""Image files made up for tests, good and bad, in folders too, and two photos."""
 
 import io
 import struct
@@ -6,14 +6,13 @@ import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
+import cv2
 import numpy as np
 from PIL import Image
 
 # 427 x 640 each; sklearn is not imported, which would take long
-CHINA, FLOWER = (
-    Path(find_spec('sklearn').origin).parent / 'datasets/images' / name
-    for name in ('china.jpg', 'flower.jpg')
-)
+PHOTOS = Path(find_spec('sklearn').origin).parent / 'datasets/images'
+CHINA, FLOWER = PHOTOS / 'china.jpg', PHOTOS / 'flower.jpg'
 
 
 def natural(height: int = 96, width: int = 128, seed: int = 0) -> np.ndarray:
@@ -38,6 +37,17 @@ def encode(array: np.ndarray, kind: str = 'JPEG', mode: str | None = None, **opt
     buffer = io.BytesIO()
     (image if mode is None else image.convert(mode)).save(buffer, kind, **options)
     return buffer.getvalue()
+
+
+def make_folder(root, classes=('ant', 'bee', 'cat'), count=6, size=40, seed=0, widen=1):
+    """``root/CLASS/I.png``: noise around a gray level of the class, ``size + widen * I`` wide."""
+    rng = np.random.default_rng(seed)
+    for number, name in enumerate(classes):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for i in range(count):
+            noise = rng.integers(0, 90, (size, size + widen * i, 3)) + 60 * number
+            cv2.imwrite(str(root / name / f'{i}.png'), noise.astype(np.uint8))
+    return root
 
 
 def write_images(folder: Path, count: int, height: int, width: int, bad=()) -> Path:

@@ -11,20 +11,13 @@ from ttl_mm.zoo.manifest import Entry
 DATA = random.Random(0).randbytes(300_000)
 
 
-def entry(*urls, data=DATA, hashed=True, **fields) -> Entry:
-    """The entry of a zoo whose file is ``data``."""
+def entry(*urls, hashed=True, **fields) -> Entry:
+    """The entry of a zoo whose file is ``DATA``."""
+    size, sha256 = (len(DATA), hashlib.sha256(DATA).hexdigest()) if hashed else (None, None)
     return Entry(
-        name='net',
-        file='net.pth',
-        size=len(data) if hashed else None,
-        sha256=hashlib.sha256(data).hexdigest() if hashed else None,
-        urls=urls,
-        kind='backbone',
-        licence='none',
-        about='test',
-        backbone={},
-        **fields,
-    )
+        name='net', file='net.pth', size=size, sha256=sha256, urls=urls, kind='backbone',
+        licence='none', about='test', backbone={}, **fields,
+    )  # fmt: skip
 
 
 class Server:
@@ -52,15 +45,13 @@ class Server:
                 pass
 
         self.http = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self.http.daemon_threads = True
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def url(self) -> str:
         return f'http://127.0.0.1:{self.http.server_port}/file.pth'
 
     def __enter__(self):
-        self.thread.start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *exc):
@@ -68,7 +59,7 @@ class Server:
         self.http.shutdown()
         self.http.server_close()
 
-    def send(self, handler, body=b'', status=200, length=..., **headers):
+    def send(self, handler, body=b'', status=200, length=..., stall=False, **headers):
         """Answer with ``body``; ``length`` is the one claimed, None for no claim."""
         handler.send_response(status)
         if length is not None:
@@ -77,6 +68,8 @@ class Server:
             handler.send_header(name.replace('_', '-'), value)
         handler.end_headers()
         handler.wfile.write(body)
+        if stall:
+            self.stop.wait(20)
 
     def answers(self, path: str) -> dict[str, dict]:
         """The modes that are a single call of :meth:`send`, and its arguments."""
@@ -86,6 +79,7 @@ class Server:
         return {
             'ignores_range': dict(body=data),
             'continues_elsewhere': dict(body=data[5:15], status=206, Content_Range=span),
+            'stalls': dict(body=data[:1000], length=size, stall=True),
             'closes_early': dict(body=data[: size // 2], length=size),
             'wrong_bytes': dict(body=bytes(size)),
             'wrong_bytes_half': dict(body=bytes(size // 2), length=size),
@@ -95,6 +89,7 @@ class Server:
             'broken': dict(status=500),
             'web_page': dict(body=page, Content_Type='text/html; charset=utf-8'),
             'good_but_called_a_page': dict(body=data, Content_Type='text/html'),
+            'redirects_home': dict(status=302, Location='/new.pth'),
             'redirects_away': dict(status=302, Location=away),
             'redirects_to_file': dict(status=302, Location='file:///etc/hostname'),
             'redirects_forever': dict(status=302, Location=path + 'x'),
@@ -108,10 +103,6 @@ class Server:
 
     def closes_at_once(self, handler):
         handler.connection.close()
-
-    def stalls(self, handler):
-        self.send(handler, self.data[:1000], length=len(self.data))
-        self.stop.wait(20)
 
     def never_answers(self, handler):
         self.stop.wait(20)
@@ -127,12 +118,6 @@ class Server:
         self.send(handler, length=None)  # the body lasts until the connection ends
         while not self.stop.is_set():
             handler.wfile.write(bytes(1 << 16))
-
-    def redirects_home(self, handler):
-        if handler.path == '/new.pth':
-            self.good(handler)
-        else:
-            self.send(handler, status=302, Location='/new.pth')
 
     def huge_header(self, handler):
         handler.wfile.write(b'HTTP/1.1 200 OK\r\nX-Filler: ' + b'a' * 200_000 + b'\r\n\r\n')

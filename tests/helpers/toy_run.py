@@ -4,6 +4,7 @@ A forked child starts in milliseconds, so a test can afford dozens of runs.
 """
 
 import os
+import random
 import signal
 import socket
 import sys
@@ -15,45 +16,15 @@ import cv2
 import numpy as np
 import torch
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS
+from mmengine.model import BaseModel, ExponentialMovingAverage
+from mmengine.registry import HOOKS, MODELS
+from torch import nn
 
 import ttl_mm.engine  # noqa: F401  (imported once, here, for all children)
-from tests.helpers import toy_model  # noqa: F401
+from tests.helpers.checkpoints import assert_bit_equal
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
 from ttl_mm.engine.runner.launch import exit_code, train
 
-CONFIG = """
-custom_imports = dict(imports=['tests.helpers.toy_run'])
-default_scope = 'mmpretrain'
-model = dict(type='ToyModel')
-train_dataloader = dict(
-    batch_size=4, num_workers={workers}, persistent_workers={persistent}, drop_last=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
-    collate_fn=dict(type='default_collate'),
-    dataset=dict(type='ttl_mm.ImageFolder', data_root={images!r}, pipeline={pipeline}),
-)
-optim_wrapper = dict(
-    type='OptimWrapper', accumulative_counts={accumulation},
-    optimizer=dict(type='SGD', lr=0.05, momentum=0.9),
-)
-param_scheduler = [
-    dict(type='LinearLR', start_factor=0.1, end=6, by_epoch=False),
-    dict(type='CosineAnnealingLR', T_max=4, end=4, by_epoch=True),
-]
-train_cfg = {loop}
-default_hooks = dict(
-    logger=dict(type='LoggerHook', interval=1),
-    checkpoint={checkpoint},
-    curve=dict(type='CurveHook'),
-)
-env_cfg = dict(
-    mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
-    dist_cfg=dict(backend='gloo', timeout={timeout}),
-)
-log_level = 'WARNING'
-randomness = dict(seed=3)
-visualizer = dict(type='Visualizer', vis_backends=[])
-"""
 STOCK_VIEWS = """[
     dict(type='LoadImageFromFile'),
     dict(type='MultiView', num_views=[2], transforms=[[
@@ -69,18 +40,40 @@ LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
 STOP = "custom_hooks = [dict(type='SignalHook', at={})]\n"  # for ``more`` of a config
 
 
+@MODELS.register_module(force=True)
+class ToyModel(BaseModel):
+    """BatchNorm, dropout, a target network, three generators: all that a resume could lose."""
+
+    def __init__(self, sync_bn: bool = False, init_cfg: dict | None = None) -> None:
+        super().__init__(init_cfg=init_cfg)
+        norm = nn.SyncBatchNorm if sync_bn else nn.BatchNorm1d
+        self.backbone = nn.Sequential(
+            nn.Flatten(), nn.Linear(192, 8), norm(8), nn.ReLU(), nn.Dropout(0.3)
+        )
+        self.neck = nn.Linear(8, 6)
+        self.target = ExponentialMovingAverage(nn.Sequential(self.backbone, self.neck), 0.1)
+
+    def forward(self, inputs, data_samples=None, mode='loss'):
+        if mode == 'predict':
+            return [self.neck(self.backbone(inputs.float() / 255)).mean().item()]
+        first, second = (torch.stack(list(view)).float() / 255 for view in inputs)
+        second = second * np.random.uniform(0.8, 1.2) + random.random() * 0.1
+        second = second + 0.01 * torch.randn_like(second)
+        with torch.no_grad():
+            self.target.update_parameters(nn.Sequential(self.backbone, self.neck))
+            goal = self.target(second)
+        return {'loss': (self.neck(self.backbone(first)) - goal - 1).square().mean()}
+
+
 @HOOKS.register_module(force=True)
 class CurveHook(Hook):
     """Write every loss, as hexadecimal digits, into the work_dir."""
 
     priority = 'VERY_HIGH'
 
-    def before_train(self, runner) -> None:
-        name = f'curve_{runner.rank}.txt'
-        self.file = open(Path(runner.work_dir) / name, 'a', buffering=1)  # noqa: SIM115
-
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        self.file.write(f'{runner.iter + 1} {outputs["loss"].item().hex()}\n')
+        with open(Path(runner.work_dir) / f'curve_{runner.rank}.txt', 'a') as file:
+            file.write(f'{runner.iter + 1} {outputs["loss"].item().hex()}\n')
 
 
 @HOOKS.register_module(force=True)
@@ -108,39 +101,47 @@ def make_images(folder: Path, number: int = 22) -> Path:
 
 
 def write_config(
-    path: Path,
-    images: Path,
-    loop: str = EPOCHS,
-    workers: int = 0,
-    accumulation: int = 1,
+    path: Path, images: Path, loop: str = EPOCHS, workers: int = 0, accumulation: int = 1,
     checkpoint: str = "dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=1)",
-    timeout: int = 60,
-    pipeline: str = STOCK_VIEWS,
-    more: str = '',
-) -> Path:
+    timeout: int = 60, pipeline: str = STOCK_VIEWS, more: str = '',
+) -> Path:  # fmt: skip
     """Write the config of a toy run: 20 iterations, in epochs of five on one rank."""
-    text = CONFIG.format(
-        images=str(images), loop=loop, workers=workers, persistent=workers > 0,
-        accumulation=accumulation, checkpoint=checkpoint, timeout=timeout, pipeline=pipeline,
-    )  # fmt: skip
-    path.write_text(text + more)
+    path.write_text(f"""
+custom_imports = dict(imports=['tests.helpers.toy_run'])
+default_scope = 'mmpretrain'
+model = dict(type='ToyModel')
+train_dataloader = dict(
+    batch_size=4, num_workers={workers}, persistent_workers={workers > 0}, drop_last=True,
+    sampler=dict(type='DefaultSampler', shuffle=True), collate_fn=dict(type='default_collate'),
+    dataset=dict(type='ttl_mm.ImageFolder', data_root={str(images)!r}, pipeline={pipeline}),
+)
+optimizer = dict(type='SGD', lr=0.05, momentum=0.9)
+optim_wrapper = dict(type='OptimWrapper', optimizer=optimizer, accumulative_counts={accumulation})
+param_scheduler = [
+    dict(type='LinearLR', start_factor=0.1, end=6, by_epoch=False),
+    dict(type='CosineAnnealingLR', T_max=4, end=4, by_epoch=True),
+]
+train_cfg = {loop}
+default_hooks = dict(logger=dict(interval=1), curve=dict(type='CurveHook'), checkpoint={checkpoint})
+env_cfg = dict(mp_cfg=dict(opencv_num_threads=0), dist_cfg=dict(backend='gloo', timeout={timeout}))
+log_level = 'WARNING'
+randomness = dict(seed=3)
+visualizer = dict(type='Visualizer', vis_backends=[])
+{more}
+""")
     return path
 
 
 def start(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options) -> list[int]:
-    """Fork processes that do ``tools/train.py CONFIG --work-dir ... --resume``; their ids.
-
-    ``prepare`` is called in each of them first, for instance to break something.
-    """
+    """Fork processes that call ``prepare`` and do ``tools/train.py CONFIG --resume``; their ids."""
     port = free_port()
     sys.stdout.flush()
     sys.stderr.flush()
     pids = []
     for rank in range(ranks):
-        pid = os.fork()
-        if pid == 0:
+        pids.append(os.fork())
+        if pids[-1] == 0:
             _be_child(config, work_dir, rank, ranks, port, prepare, options)
-        pids.append(pid)
     return pids
 
 
@@ -152,10 +153,9 @@ def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
         os.dup2(sys.stdout.fileno(), 1)
         os.dup2(sys.stdout.fileno(), 2)
         if ranks > 1:
-            os.environ.update(
-                RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
-                MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port),
-            )  # fmt: skip
+            place = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=ranks, MASTER_PORT=port)
+            os.environ.update({name: str(value) for name, value in place.items()})
+            os.environ['MASTER_ADDR'] = '127.0.0.1'
             options['launcher'] = 'pytorch'
         if prepare is not None:
             prepare()
@@ -219,10 +219,7 @@ def assert_same_run(work_dir: Path, reference: Path, ranks: int = 1) -> None:
     """Both runs had the same losses and end with the same weights, to the last bit."""
     for rank in range(ranks):
         assert curve(work_dir, rank) == curve(reference, rank)
-    ours, theirs = final_state(work_dir), final_state(reference)
-    assert ours.keys() == theirs.keys()
-    for name, value in ours.items():
-        assert torch.equal(value, theirs[name]), name
+    assert_bit_equal(final_state(work_dir), final_state(reference))
 
 
 def free_port() -> int:

@@ -12,16 +12,9 @@ train_dataloader = dict(
 
 
 def write_start(
-    work_dir: Path,
-    timestamp: str,
-    first: int,
-    last: int,
-    probes: bool = True,
-    loss=lambda iteration: -iteration / 100,
-    accuracy=lambda iteration: float(iteration),
-    devices: int = 1,
-    gpu: bool = False,
-) -> Path:
+    work_dir: Path, timestamp: str, first: int, last: int, probes: bool = True,
+    loss=lambda iteration: -iteration / 100, accuracy=float, devices: int = 1, gpu: bool = False,
+) -> Path:  # fmt: skip
     """One start of a run from iteration ``first`` to ``last``, logged every five iterations."""
     data = work_dir / timestamp / 'vis_data'
     data.mkdir(parents=True)

@@ -10,7 +10,7 @@ from mmengine import Config, dump
 from mmengine.visualization import LocalVisBackend
 from torch import nn
 
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from tests.helpers.page import page_of
 from tests.helpers.work_dirs import EPOCH, write_start
 from ttl_mm.cli import main

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from tests.helpers.toy_model import ToyModel
-from tests.helpers.toy_run import EPOCHS, ITERATIONS, curve, log_file, run, write_config
+from tests.helpers.toy_run import EPOCHS, ITERATIONS, ToyModel, curve, log_file, run, write_config
 from ttl_mm.checkpoint.sealed import write_checkpoint
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 

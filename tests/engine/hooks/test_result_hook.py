@@ -11,7 +11,7 @@ from mmengine.registry import DefaultScope
 
 from tests.helpers.checkpoints import assert_bit_equal, below, random_network
 from tests.helpers.digits_run import logged
-from tests.helpers.folders import make_folder
+from tests.helpers.images import make_folder
 from tests.helpers.paths import ROOT
 from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.config import read_config

@@ -67,18 +67,17 @@ def _read(
 
 def _choose_precision(cfg: Config, amp: bool) -> None:
     """Mixed precision needs a GPU: an error if it was asked for, a warning if a recipe has it."""
-    if torch.cuda.is_available():
-        if amp:
-            cfg.optim_wrapper.type = 'AmpOptimWrapper'
-            cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
-        return
-    if amp:
+    wrapper, gpu = cfg.optim_wrapper, torch.cuda.is_available()
+    if amp and not gpu:
         raise UserError('--amp needs a GPU, and torch finds none: leave it out.')
-    if cfg.optim_wrapper.get('type') == 'AmpOptimWrapper':
+    if amp:
+        wrapper.type = 'AmpOptimWrapper'
+        wrapper.setdefault('loss_scale', 'dynamic')
+    elif not gpu and wrapper.get('type') == 'AmpOptimWrapper':
         print_log('No GPU: training in full precision.', 'current', logging.WARNING)
-        cfg.optim_wrapper.type = 'OptimWrapper'
+        wrapper.type = 'OptimWrapper'
         for key in ('loss_scale', 'dtype', 'use_fsdp'):
-            cfg.optim_wrapper.pop(key, None)
+            wrapper.pop(key, None)
 
 
 def _add_tracker(cfg: Config, tracker: str) -> None:

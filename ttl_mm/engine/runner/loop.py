@@ -65,7 +65,6 @@ class EpochLoop(ExactLoop, EpochBasedTrainLoop):
     counts_epochs = True
 
     def run(self):
-        """Train up to ``max_epochs``."""
         self.runner.call_hook('before_train')
         if self._iter == self._epoch * len(self.dataloader):
             self._restore_rng()
@@ -99,7 +98,6 @@ class IterLoop(ExactLoop, IterBasedTrainLoop):
         del self.dataloader_iterator  # of mmengine, over the loader without exact positions
 
     def run(self):
-        """Train up to ``max_iters``."""
         self.runner.call_hook('before_train')
         self.runner.call_hook('before_train_epoch')
         self._restore_rng()

@@ -56,7 +56,7 @@ def _in_one_spelling(config: dict[str, Any]) -> dict[str, Any]:
 
 def _edits(old: Any, new: Any, key: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(old, dict) and isinstance(new, dict):
-        for name in [*old, *(name for name in new if name not in old)]:
+        for name in {**old, **new}:
             yield from _edits(old.get(name), new.get(name), f'{key}.{name}')
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for i, (left, right) in enumerate(zip(old, new)):

@@ -89,9 +89,8 @@ class Runner(mmengine.runner.Runner):
         self.logger.warning('No GPU: SyncBN layers are BN layers in this run, statistics per rank.')
         unused = self.cfg.get('find_unused_parameters', False)
         defaults = {'broadcast_buffers': False, 'find_unused_parameters': unused}
-        options = {**defaults, **(model_wrapper_cfg or {})}
-        options.pop('type', None)
-        return MMDistributedDataParallel(module=plain, **options)
+        given = {k: v for k, v in (model_wrapper_cfg or {}).items() if k != 'type'}
+        return MMDistributedDataParallel(module=plain, **{**defaults, **given})
 
     def build_train_loop(self, loop):
         """Build the loop, with our parts in the place of mmengine's; log which."""

@@ -67,7 +67,7 @@ class Substitutes:
         """All default hooks: those of the config, then ours; None removes one."""
         given = given or {}
         chosen: dict[str, Any] = {}
-        for name in [*DEFAULT_HOOKS, *(name for name in given if name not in DEFAULT_HOOKS)]:
+        for name in {**DEFAULT_HOOKS, **given}:
             default, hook = DEFAULT_HOOKS.get(name, {}), given.get(name, {})
             if hook is None:
                 continue
@@ -90,13 +90,10 @@ class Substitutes:
 
     def __str__(self) -> str:
         """One line for the log; empty if all that runs is what the config names."""
-        sentences = []
-        if self.replaced:
-            sentences.append(
-                f'In place of {", ".join(self.replaced)}: {", ".join(self.replaced.values())}.'
-            )
-        if self.added:
-            added = ', '.join(self.added)
+        lists = (self.replaced, self.replaced.values(), self.added)
+        theirs, ours, added = (', '.join(names) for names in lists)
+        sentences = [f'In place of {theirs}: {ours}.'] if theirs else []
+        if added:
             sentences.append(f'Hooks of ttl_mm that the config does not name: {added}.')
         return ' '.join(sentences)
 
