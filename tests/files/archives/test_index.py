@@ -1,0 +1,102 @@
+"""The index of an archive finds every image by its name, and follows changes of the archive."""
+
+import os
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from ttl_mm.errors import UserError
+from ttl_mm.files.archives.index import PARALLEL, archive_index, index_archives
+from ttl_mm.files.archives.member import image_file_size, open_archive, read_image_file
+from ttl_mm.files.archives.write_tar import write_tar
+
+FILES = [
+    ('a/1.cls', b'3'), ('a/1.jpg', b'one'), ('a/2.json', b'{"label": 5, "text": "x"}'),
+    ('a/2.left.png', b'two'), ('a/2.right.png', b'three'), ('a/3.jpg', b''), ('a/._3.jpg', b'no'),
+    ('notes.txt', b'no'),
+]  # fmt: skip
+IMAGES = {'a/1.jpg': b'one', 'a/2.left.png': b'two', 'a/2.right.png': b'three', 'a/3.jpg': b''}
+
+
+def test_images_and_labels_are_found_by_name_and_the_archive_may_change(tmp_path):
+    path = tmp_path / 'x.tar'
+    write_tar(path, FILES)
+    first = path.read_bytes()
+    index = archive_index(path)
+    assert index.names.read_text().split() == list(IMAGES)
+    assert index.labels.tolist() == [3, 5, 5, -1]
+    for name, content in IMAGES.items():
+        assert read_image_file(f'{path}/{name}', 100) == content
+        assert image_file_size(f'{path}/{name}') == len(content)
+    for name in ('notes.txt', 'a/4.jpg'):
+        with pytest.raises(FileNotFoundError, match='no such image'):
+            read_image_file(f'{path}/{name}', 100)
+    with pytest.raises(OSError, match='2 are allowed'):
+        read_image_file(f'{path}/a/1.jpg', 2)
+    write_tar(path, FILES)
+    assert path.read_bytes() == first  # nothing but names and contents is in it
+    write_tar(path, [('b.jpg', b'new')])
+    open_archive.cache_clear()
+    assert read_image_file(f'{path}/b.jpg', 100) == b'new'
+
+
+def test_a_damaged_index_is_made_again(tmp_path):
+    write_tar(tmp_path / 'x.tar', FILES)
+    names = archive_index(tmp_path / 'x.tar').names
+    base = str(names).removesuffix('.txt')
+    for ending in ('.places.npy', '.labels.npy', '.json'):
+        with open(base + ending, 'wb') as file:
+            file.write(b'damaged')
+        assert archive_index(tmp_path / 'x.tar').places.shape == (5, 4)
+    os.unlink(names)
+    assert archive_index(tmp_path / 'x.tar').names.is_file()
+
+
+def test_refused_archives_are_named(tmp_path):
+    path = tmp_path / 'x.tar'
+    for files, reason in [
+        ([('a.txt', b'')], 'no image'),
+        ([('a.jpg', b'1'), ('a.jpg', b'2')], "two files named 'a.jpg'"),
+        ([('a.jpg', b'1'), ('a.cls', b'cat')], "'a.cls' is no label: b'cat'"),
+        ([('a.jpg', b'1'), ('a.cls', b'1' * 70_000)], "'a.cls' has 70000 bytes"),
+    ]:
+        write_tar(path, files)
+        with pytest.raises(UserError, match=f'x.tar: .*{reason}'):
+            archive_index(path)
+    with pytest.raises(UserError, match='cannot be read'):
+        archive_index(tmp_path / 'missing.tar')
+
+
+def test_parquet_holds_images_as_datasets_store_them(tmp_path):
+    path = tmp_path / 'x.parquet'
+    jpeg, png = b'\xff\xd8 one', b'\x89PNG two'
+    struct = [{'bytes': jpeg, 'path': 'cat.webp'}, {'bytes': png, 'path': None}, None]
+    for column in (struct, [jpeg, png, None]):
+        table = pyarrow.table({'image': column, 'label': [4, 6, 1]})
+        pyarrow.parquet.write_table(table, path)
+        open_archive.cache_clear()
+        index = archive_index(path)
+        first = '000000000.webp' if column is struct else '000000000.jpg'
+        assert index.names.read_text().split() == [first, '000000001.png']
+        assert index.labels.tolist() == [4, 6]
+        assert read_image_file(f'{path}/{first}', 100) == jpeg
+        os.utime(path, ns=(0, 0))
+    for table, reason in [(pyarrow.table({'text': ['a']}), 'no column of images, only text')]:
+        pyarrow.parquet.write_table(table, path)
+        with pytest.raises(UserError, match=reason):
+            archive_index(path)
+    path.write_bytes(b'PAR1 no')
+    with pytest.raises(UserError, match='no parquet file'):
+        archive_index(path)
+
+
+def test_many_new_archives_are_read_at_once_with_the_same_result(tmp_path, monkeypatch):
+    paths = [tmp_path / f'{i}.tar' for i in range(PARALLEL)]
+    for i, path in enumerate(paths):
+        write_tar(path, [(f'{i}.jpg', b'1' * i)])
+    sizes = [int(index.places[2, 0]) for index in index_archives(paths)]
+    assert sizes == list(range(PARALLEL))
+    again = [np.array(index.places) for index in index_archives(paths)]
+    assert [int(places[2, 0]) for places in again] == sizes

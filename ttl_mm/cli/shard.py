@@ -1,0 +1,46 @@
+"""``ttl shard``: images into tar shards."""
+
+import argparse
+from pathlib import Path
+
+from ttl_mm import arguments
+from ttl_mm.cli._images import print_progress
+from ttl_mm.cli._options import FLAG, add_out
+
+HELP = 'write images into tar shards, for many images or slow disks'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    text = 'a folder of any depth, a text file with one path a line, or several of these'
+    add('source', nargs='+', metavar='IMAGES', type=arguments.input_path, help=text)
+    add_out(parser, 'DIR', 'the shards', 'shards')
+    text = 'bytes of a shard at most, such as 500MB (default: 1GB)'
+    add('--size', type=arguments.byte_size, default=10**9, metavar='BYTES', help=text)
+    text = 'also write the class of each image; its first folder is the class'
+    add('--labeled', **FLAG, help=text)
+
+
+def run(args: argparse.Namespace) -> None:
+    from ttl_mm.datasets.image_folder import classes_of
+    from ttl_mm.datasets.shard_writer import shard_files, split_into_shards, write_shard
+    from ttl_mm.outputs import check_folder, mark_folder
+    from ttl_mm.planning.image_sources import find_images
+
+    found = find_images(args.source)
+    names, out = list(found.names()), Path(args.out)
+    classes, labels = classes_of(names) if args.labeled else (None, None)
+    check_folder(out, 'ttl shard', ['*.tar', 'classes.txt'])
+    out.mkdir(parents=True, exist_ok=True)
+    mark_folder(out, 'ttl shard')
+    done = written = count = 0
+    for count, files in enumerate(
+        split_into_shards(shard_files(found.root, names, labels), args.size), 1
+    ):
+        written += write_shard(out / f'images-{count - 1:06d}.tar', files)
+        done += len(files)
+        print_progress(done, len(names))
+    if classes is not None:
+        (out / 'classes.txt').write_text('\n'.join(classes) + '\n')
+    already = f' ({count - written} were there already)' if written < count else ''
+    print(f'{len(names):,} images in {count} shards{already}: {out}')

@@ -1,0 +1,242 @@
+"""Where the images of an archive lie: found once, kept in the user's cache, read from there.
+
+Of every archive the cache holds three files: the places of its images, sorted by a hash of their
+names, which are mapped into memory and not read; their names in the order of the archive, one per
+line; and a stamp with size and time of the archive, which is written last.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import numpy as np
+
+from ttl_mm.errors import UserError
+from ttl_mm.files.archives.entry import DEFLATED, Entry
+from ttl_mm.files.archives.parquet import parquet_to_tar
+from ttl_mm.files.archives.tar import tar_entries
+from ttl_mm.files.archives.zip import inflate, zip_entries
+from ttl_mm.files.cache_folder import cache_folder
+from ttl_mm.files.image_header import EXTENSIONS
+from ttl_mm.files.plain_json import parse_json, read_json
+from ttl_mm.files.regular import NAMES, open_regular
+
+READERS: dict[str, Callable[[BinaryIO], Iterator[Entry]]] = {
+    '.tar': tar_entries,
+    '.zip': zip_entries,
+}
+ENDINGS = (*READERS, '.parquet')
+NO_LABEL = -1
+MAX_LABEL_FILE = 2**16  # bytes of a .cls or .json
+PARALLEL = 16  # new archives from which on all cores read them
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ArchiveIndex:
+    """The images of an archive.
+
+    Args:
+        content: The archive, or the copy of it that the places are of.
+        size: Bytes of it.
+        names: A file with their names, in the order of the archive, one per line.
+        places: (5, N) uint64: hash of the name (ascending), offset, size, packed size, method.
+        labels: (N,) int32 in the order of the archive, ``NO_LABEL`` where there is none.
+    """
+
+    content: Path
+    size: int
+    names: Path
+    places: np.ndarray
+    labels: np.ndarray
+
+    def find(self, name: str) -> Entry:
+        """Where an image lies; KeyError if the archive has none of this name."""
+        wanted = name_hash(name)
+        place = int(np.searchsorted(self.places[0], np.uint64(wanted)))
+        if place == self.places.shape[1] or int(self.places[0, place]) != wanted:
+            raise KeyError(name)
+        return Entry(name, *(int(value) for value in self.places[1:, place]))
+
+
+def is_archive(name: str | os.PathLike) -> bool:
+    """Whether a file of this name is an archive that can be read as a folder."""
+    return os.fspath(name).lower().endswith(ENDINGS)
+
+
+def name_hash(name: str) -> int:
+    """64 bits of a name."""
+    return int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), 'little')
+
+
+def archive_index(path: str | os.PathLike) -> ArchiveIndex:
+    """The index of an archive, from the cache unless the archive has changed since.
+
+    Raises:
+        UserError: It cannot be read, is damaged, holds no image, or two of the same name.
+    """
+    path = Path(path).resolve()
+    base = _base(path)
+    try:
+        with open_regular(path, NAMES) as file:
+            status = os.fstat(file.fileno())
+            stamp = {'version': VERSION, 'size': status.st_size, 'time': status.st_mtime_ns}
+            found = _load(path, base, stamp)
+            if found is not None:
+                return found
+            if is_parquet(path):
+                parquet_to_tar(file, _content(path, base))
+                with open_regular(_content(path, base), NAMES) as copy:
+                    return _build(path, base, stamp, copy, tar_entries(copy))
+            return _build(path, base, stamp, file, READERS[path.suffix.lower()](file))
+    except OSError as error:
+        raise UserError(f'{path} cannot be read: {error.strerror}.') from None
+    except ValueError as error:
+        raise UserError(f'{path}: {error}.') from None
+
+
+def index_archives(paths: Sequence[Path]) -> Iterator[ArchiveIndex]:
+    """The index of each archive in turn; many that are new are read by all cores at once."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else 1
+    if cores > 1 and sum(map(_is_new, paths)) >= PARALLEL:
+        with multiprocessing.get_context('spawn').Pool(cores) as pool:
+            for path, _ in zip(paths, pool.imap(_index_quietly, paths, chunksize=4)):
+                yield archive_index(path)  # which now is in the cache, or says what is wrong
+        return
+    yield from map(archive_index, paths)
+
+
+def _is_new(path: Path) -> bool:
+    return not _files(_base(path.resolve()))[0].is_file()
+
+
+def _index_quietly(path: Path) -> None:
+    with suppress(UserError):
+        archive_index(path)
+
+
+def _base(path: Path) -> Path:
+    """The files of an archive in the cache, without their endings."""
+    return cache_folder('archives') / hashlib.sha256(os.fsencode(path)).hexdigest()[:24]
+
+
+def is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == '.parquet'
+
+
+def _content(path: Path, base: Path) -> Path:
+    return base.with_name(f'{base.name}.tar') if is_parquet(path) else path
+
+
+def _files(base: Path) -> tuple[Path, Path, Path, Path]:
+    endings = ('.json', '.txt', '.places.npy', '.labels.npy')
+    return tuple(base.with_name(base.name + ending) for ending in endings)  # type: ignore
+
+
+def _load(path: Path, base: Path, stamp: dict[str, int]) -> ArchiveIndex | None:
+    """What the cache holds for the archive as it is now."""
+    stamp_file, names, places, labels = _files(base)
+    try:
+        if read_json(stamp_file) != stamp:
+            return None
+        content = _content(path, base)
+        size = content.stat().st_size
+        found = ArchiveIndex(content, size, names, np.load(places, 'r'), np.load(labels, 'r'))
+    except (OSError, ValueError):
+        return None
+    whole = found.places.dtype == np.uint64 and found.places.shape == (5, len(found.labels))
+    return found if whole and names.is_file() else None
+
+
+def _build(
+    path: Path, base: Path, stamp: dict[str, int], file: BinaryIO, entries: Iterator[Entry]
+) -> ArchiveIndex:
+    names: list[str] = []
+    places: list[tuple[int, ...]] = []
+    labels: list[int] = []
+    for entry, label in labeled_images(entries, file):
+        names.append(entry.name)
+        places.append((name_hash(entry.name), *entry[1:]))
+        labels.append(label)
+    if not names:
+        raise ValueError(f'it holds no image: expected files ending in {" ".join(EXTENSIONS)}')
+    table = np.array(places, np.uint64).T
+    order = np.argsort(table[0], kind='stable')
+    twice = np.flatnonzero(np.diff(table[0][order]) == 0)
+    if len(twice):
+        raise ValueError(f'it has two files named {names[int(order[twice[0]])]!r}')
+    stamp_file, *files = _files(base)
+    stamp_file.unlink(missing_ok=True)
+    text = b''.join(os.fsencode(name) + b'\n' for name in names)
+    contents: list[Any] = [text, np.ascontiguousarray(table[:, order]), np.array(labels, np.int32)]
+    for target, content in zip([*files, stamp_file], [*contents, json.dumps(stamp).encode()]):
+        _write(target, content)
+    loaded = _load(path, base, stamp)
+    if loaded is None:
+        raise ValueError(f'its index cannot be kept in {base.parent}')
+    return loaded
+
+
+def _write(target: Path, content: bytes | np.ndarray) -> None:
+    """A file that appears complete or not at all, and never through a link."""
+    partial = target.with_name(f'{target.name}.{uuid4().hex}.partial')
+    try:
+        with partial.open('xb') as file:
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                np.save(file, content)
+        os.replace(partial, target)
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def labeled_images(entries: Iterator[Entry], file: BinaryIO) -> Iterator[tuple[Entry, int]]:
+    """The images among the files of an archive, with their labels.
+
+    As in WebDataset, files in a row whose names are equal up to the first dot belong to one sample;
+    a ``.cls`` file holds its label as a number, a ``.json`` file as ``label``. Hidden files are
+    left out.
+    """
+    for _, group in groupby(entries, key=lambda entry: _sample(entry.name)):
+        images, label = [], NO_LABEL
+        for entry in group:
+            ending = entry.name.lower()
+            if ending.endswith(EXTENSIONS):
+                if not any(part.startswith('.') for part in entry.name.split('/')):
+                    images.append(entry)
+            elif ending.endswith(('.cls', '.json')):
+                label = _label(entry, file)
+        for entry in images:
+            yield entry, label
+
+
+def _sample(name: str) -> str:
+    folder, slash, file = name.rpartition('/')
+    return folder + slash + file.partition('.')[0]
+
+
+def _label(entry: Entry, file: BinaryIO) -> int:
+    if max(entry.size, entry.packed) > MAX_LABEL_FILE:
+        raise ValueError(f'{entry.name!r} has {entry.size} bytes and cannot be a label')
+    content = os.pread(file.fileno(), entry.packed, entry.offset)
+    if entry.method == DEFLATED:
+        content = inflate(content, entry.size)
+    try:
+        value: Any = parse_json(content)
+    except ValueError:
+        raise ValueError(f'{entry.name!r} is no label: {content[:40]!r}') from None
+    if isinstance(value, dict):
+        value = value.get('label', NO_LABEL)
+    if type(value) is not int or not NO_LABEL <= value < 2**31:
+        raise ValueError(f'{entry.name!r} is no label: {content[:40]!r}')
+    return value

@@ -1,0 +1,94 @@
+"""Read an image that is a file of its own, or lies in an archive."""
+
+import os
+import re
+from functools import lru_cache
+
+from ttl_mm.errors import UserError
+from ttl_mm.files.archives.entry import DEFLATED, Entry
+from ttl_mm.files.archives.index import ENDINGS, ArchiveIndex, archive_index, is_archive
+from ttl_mm.files.archives.zip import inflate
+from ttl_mm.files.regular import NAMES, open_regular, read_bytes, size_of
+
+OPEN_ARCHIVES = 128  # in a process
+_INSIDE = re.compile(f'({"|".join(map(re.escape, ENDINGS))})/', re.IGNORECASE)
+
+
+class OpenArchive:
+    """An archive that images are read from, until nobody has it any more."""
+
+    def __init__(self, path: str) -> None:
+        self.images: ArchiveIndex = archive_index(path)
+        self.file = open_regular(self.images.content, NAMES)
+        if size_of(self.file) != self.images.size:
+            raise UserError(f'{path} was replaced while it was opened: start again.')
+
+    def __del__(self) -> None:
+        if 'file' in self.__dict__:
+            self.file.close()
+
+
+def read_image_file(path: str | os.PathLike, max_bytes: int) -> bytes:
+    """The bytes of a file, also of one in an archive: ``shards/000.tar/cat.jpg``.
+
+    Raises:
+        OSError: It cannot be read, is no regular file, or is too large.
+        ValueError: The path has a zero character, or the file is damaged in its archive.
+        UserError: The archive cannot be used.
+    """
+    try:
+        return read_bytes(path, max_bytes)
+    except NotADirectoryError:
+        archive, name = split_path(os.fspath(path))
+        if not archive:
+            raise
+    return read_member(archive, name, max_bytes)
+
+
+def image_file_size(path: str | os.PathLike) -> int:
+    """The bytes of a file, also of one in an archive; OSError if there is none."""
+    try:
+        return os.stat(path).st_size
+    except NotADirectoryError:
+        archive, name = split_path(os.fspath(path))
+        if not archive:
+            raise
+    return _find(archive, name).size
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """The archive in a path and the name in it; both empty if there is none.
+
+    Example:
+        >>> split_path('shards/000.tar/cats/1.jpg')
+        ('shards/000.tar', 'cats/1.jpg')
+    """
+    for found in _INSIDE.finditer(path):
+        archive = path[: found.end() - 1]
+        if is_archive(archive) and os.path.isfile(archive):
+            return archive, path[found.end() :]
+    return '', ''
+
+
+def read_member(archive: str, name: str, max_bytes: int) -> bytes:
+    """The bytes of an image in an archive; raises as :func:`read_image_file`."""
+    entry = _find(archive, name)
+    if max(entry.size, entry.packed) > max_bytes:
+        raise OSError(22, f'it has {entry.size} bytes, {max_bytes} are allowed', name)
+    content = os.pread(open_archive(archive).file.fileno(), entry.packed, entry.offset)
+    if len(content) != entry.packed:
+        raise OSError(5, f'{archive} was cut short while it was in use', name)
+    return inflate(content, entry.size) if entry.method == DEFLATED else content
+
+
+def _find(archive: str, name: str) -> Entry:
+    try:
+        return open_archive(archive).images.find(name)
+    except KeyError:
+        raise FileNotFoundError(2, f'{archive} has no such image', name) from None
+
+
+@lru_cache(OPEN_ARCHIVES)
+def open_archive(path: str) -> OpenArchive:
+    """An archive with its index; reading does not move a position, so processes may share it."""
+    return OpenArchive(path)
