@@ -122,7 +122,7 @@ def test_array_pickle_reads_numbers_only_and_no_bomb(tmp_path):
         def __reduce__(self):
             return np.ndarray, ((1 << 33,), 'float32', bytearray(4), 0, (0,))
 
-    for bad, message in ((np.array(['text', None]), 'no array of numbers'), (Claims(), 'claim')):
+    for bad, message in ((np.array(['text']), 'no array of numbers'), (Claims(), 'claims a part')):
         path.write_bytes(pickle.dumps({'model': {'w': bad}}))
         with pytest.raises(UserError, match=message):
             read_checkpoint(path)

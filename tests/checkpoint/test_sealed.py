@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+import stat
 
 import pytest
 import torch
@@ -93,7 +94,20 @@ def test_failed_writes_are_a_sentence_and_leave_the_old_file_alone(path):
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     with pytest.raises(UserError, match='could not be written'):
-        write_checkpoint(path.parent / 'missing' / 'iter_1.pth', STATE, 1, 0)
+        write_checkpoint(path / 'iter_1.pth', STATE, 1, 0)  # below a file
     (path.parent / 'iter_8.pth.123.partial').write_bytes(b'half')
     remove_leftovers(path.parent)
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_system_that_cannot_sync_folders_is_no_obstacle(tmp_path, monkeypatch):
+    sync, path = os.fsync, tmp_path / 'iter_7.pth'
+
+    def on_network(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, 'Invalid argument')
+        sync(handle)
+
+    monkeypatch.setattr(os, 'fsync', on_network)
+    write_checkpoint(path, STATE, iteration=7, epoch=1)
+    assert verify(path).iteration == 7

@@ -1,6 +1,8 @@
+import copy
 import logging
 
 import torch
+from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModule
 from mmengine.optim import OptimWrapper
@@ -28,6 +30,14 @@ def test_built_train_loop(tmp_path):
     assert private.built_train_loop(runner) is None
     runner._train_loop = loop = object()
     assert private.built_train_loop(runner) is loop
+
+
+def test_an_unformatted_config_is_not_given_to_yapf(tmp_path):
+    (tmp_path / 'config.py').write_text('a = dict(b=1, c=(2,))')
+    config = Config.fromfile(tmp_path / 'config.py')
+    assert config.pretty_text == 'a = dict(b=1, c=(2, ))\n'
+    private.leave_unformatted(config)
+    assert copy.deepcopy(config).pretty_text == 'a=dict(\n    b=1,\n    c=(\n        2,\n        ))'
 
 
 def test_marked_registry_imports_no_location():

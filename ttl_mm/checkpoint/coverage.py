@@ -1,10 +1,12 @@
 """Compare the tensors of a file with those of a model, and load them.
 
-Coverage is the share of the model's tensors that the file has, equal in name and shape. The
+Coverage is the share of the model's tensors that the file has, equal in name and shape, or the
+share of its values if that is smaller: a few large tensors can be half of a model. The
 ``num_batches_tracked`` of BatchNorm does not count: old files lack it, and nothing is computed
 from it.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ class Comparison(NamedTuple):
     unknown: list[str]  # in the file only
     reshaped: list[str]  # in both, with both shapes written out
     architectures: tuple[str, str]  # of the file and of the model
+    values: tuple[int, int] = (1, 1)  # how many numbers match, and how many the model has
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -36,9 +39,9 @@ class Comparison(NamedTuple):
 
     @property
     def coverage(self) -> float:
-        """Share of the model's tensors that match."""
-        matched, expected = self.counts
-        return matched / expected if expected else 0.0
+        """Share of the model's tensors, or of its values if that is less, that match."""
+        pairs = self.counts, self.values
+        return min((matched / expected for matched, expected in pairs if expected), default=0.0)
 
     def __str__(self) -> str:
         theirs, ours = self.architectures
@@ -51,7 +54,10 @@ class Comparison(NamedTuple):
         }
         problems = [f'; {len(n)} {title} ({some(n)})' for title, n in groups.items() if n]
         matched, expected = self.counts
+        share = math.floor(100 * self.values[0] / max(1, self.values[1]))
+        part = f', {share} % of its values' if self.missing or self.reshaped else ''
         found = f'{matched} of the {expected} tensors of the model are in {self.source}{mismatch}'
+        found += part
         return found + ''.join(problems)
 
     def require(self, min_coverage: float, remedy: str = REMEDY) -> 'Comparison':
@@ -74,6 +80,7 @@ def compare(
     """Sort the tensors of a model (``expected``) and of a file (``given``) by name and shape."""
     shapes, found = shapes_of(expected), shapes_of(given)
     matched = {name for name in shapes if found.get(name) == shapes[name]}
+    sizes = {name: math.prod(shape) for name, shape in shapes.items() if _counts(name)}
     return Comparison(
         source,
         matched,
@@ -85,6 +92,7 @@ def compare(
             if n in found and n not in matched and _counts(n)
         ),
         architectures=(layouts.architecture(found), layouts.architecture(shapes)),
+        values=(sum(n for name, n in sizes.items() if name in matched), sum(sizes.values())),
     )
 
 

@@ -61,10 +61,12 @@ def backbone_config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | N
     stages = tuple(sum(stage == s for s, _ in blocks) for stage in sorted({s for s, _ in blocks}))
     depth = _DEPTHS.get(('layer1.0.conv3.weight' in shapes, stages))
     stem = shapes.get('conv1.weight') or shapes.get('stem.2.conv.weight')
-    if depth is None or stem is None:
+    first = shapes.get('layer1.0.conv1.weight')
+    if depth is None or not stem or not first:  # () is the shape of a single number
         return None
-    width = shapes['layer1.0.conv1.weight'][0]
-    if shapes.get('layer1.0.conv3.weight', (4 * width,))[0] != 4 * width:  # ResNeXt, Wide ResNet
+    width = first[0]
+    last = shapes.get('layer1.0.conv3.weight', (4 * width,))[:1]
+    if last != (4 * width,):  # ResNeXt, Wide ResNet
         return None
     config = {'type': 'mmpretrain.ResNet', 'depth': depth}
     if (stem[0], width) != (64, 64):

@@ -10,7 +10,12 @@ from typing import Any
 
 from mmengine.runner import CheckpointLoader
 
-from ttl_mm.checkpoint.load import fetch_checkpoint, load_backbone_state
+from ttl_mm.checkpoint.load import (
+    fetch_checkpoint,
+    load_backbone_state,
+    refuse_bad_tensors,
+    tensors_of,
+)
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.zoo.manifest import SCHEME, find_entry
@@ -28,7 +33,9 @@ def use_safe_loading() -> None:
 
 # Tensors stay on the CPU whatever ``map_location`` says: they are copied into the model from there.
 def _from_file(filename: str, map_location: Any = None, **kwargs: Any) -> dict[str, Any]:
-    return read_checkpoint(Path(filename).expanduser())
+    content = read_checkpoint(Path(filename).expanduser())
+    refuse_bad_tensors(tensors_of(content), filename, allow_empty=True)
+    return content
 
 
 def _refuse(filename: str, map_location: Any = None, **kwargs: Any) -> dict[str, Any]:

@@ -8,17 +8,23 @@ The file is what ``torch.save`` writes, with one line of JSON behind it::
 file, and the numbers in the line.
 """
 
+import errno
 import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import torch
 
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import parse_json
+from ttl_mm.files.regular import WEIGHTS, open_regular
 
 FORMAT = 1
 _TRAILER_BYTES = 512  # more than a trailer can have
@@ -33,25 +39,30 @@ class SealLine(NamedTuple):
     epoch: int
     sha256: str
     size: int  # bytes before the line
+    generation: int = 0  # how often the count of iterations has begun anew, with other batches
 
 
 class DamagedError(UserError):
     """A checkpoint file whose content is not what was written."""
 
 
-def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch: int) -> None:
+def write_checkpoint(
+    path: Path, state: Mapping[str, Any], iteration: int, epoch: int, generation: int = 0
+) -> None:
     """Write ``state`` so that a crash at any moment leaves the old file or the new one.
 
     Raises:
         UserError: The disk is full or not writable. What was at ``path`` is untouched.
     """
-    temporary = path.with_name(f'{path.name}.{os.getpid()}{_TEMPORARY}')
+    temporary = path.with_name(f'{path.name}.{uuid4().hex}{_TEMPORARY}')
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)  # somebody may have moved it away
         with open(temporary, 'wb') as file:
             hashing: Any = _HashingFile(file)
             torch.save(state, hashing)
-            hashing.sha256.update(_line(iteration, epoch))
-            file.write(b'\n' + _line(iteration, epoch, hashing.sha256.hexdigest()))
+            where = (iteration, epoch, generation)
+            hashing.sha256.update(_line(*where))
+            file.write(b'\n' + _line(*where, hashing.sha256.hexdigest()))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -65,19 +76,26 @@ def write_checkpoint(path: Path, state: Mapping[str, Any], iteration: int, epoch
             'another work_dir, then resume; the checkpoints before it are untouched.'
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def _line(iteration: int, epoch: int, sha256: str | None = None) -> bytes:
-    seal = {'ttl_mm': FORMAT, 'iter': iteration, 'epoch': epoch, 'sha256': sha256}
+def _line(iteration: int, epoch: int, generation: int, sha256: str | None = None) -> bytes:
+    seal: dict[str, Any] = {'ttl_mm': FORMAT, 'iter': iteration, 'epoch': epoch}
+    if generation:
+        seal['generation'] = generation
+    seal['sha256'] = sha256
     return json.dumps(seal).encode() + b'\n'
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Make the names in a folder survive a power cut, where the file system can do that."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+            raise
     finally:
         os.close(handle)
 
@@ -89,15 +107,16 @@ def read_seal(path: Path) -> SealLine:
         DamagedError: There is none: the file is cut short, or not one of ours.
     """
     try:
-        with open(path, 'rb') as file:
+        with open_regular(path, WEIGHTS) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TRAILER_BYTES))
             tail = file.read()
         line = tail[tail.rindex(b'\n{') + 1 :]
-        seal = json.loads(line)
-        if line != _line(seal['iter'], seal['epoch'], seal['sha256']):
+        seal = parse_json(line)
+        where, sha256 = (seal['iter'], seal['epoch'], seal.get('generation', 0)), seal['sha256']
+        if line != _line(*where, sha256) or any(type(number) is not int for number in where):
             raise ValueError('not as we would write it')
-        return SealLine(seal['iter'], seal['epoch'], seal['sha256'], size - len(line) - 1)
+        return SealLine(*where[:2], sha256, size - len(line) - 1, where[2])
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
     except (ValueError, KeyError, TypeError):
@@ -109,13 +128,13 @@ def verify(path: Path) -> SealLine:
     seal = read_seal(path)
     sha256, left = hashlib.sha256(), seal.size
     try:
-        with open(path, 'rb') as file:
+        with open_regular(path, WEIGHTS) as file:
             while left and (chunk := file.read(min(left, 1 << 22))):
                 sha256.update(chunk)
                 left -= len(chunk)
     except OSError as error:
         raise DamagedError(f'{path} cannot be read ({error.strerror})') from error
-    sha256.update(_line(seal.iteration, seal.epoch))
+    sha256.update(_line(seal.iteration, seal.epoch, seal.generation))
     if sha256.hexdigest() != seal.sha256:
         raise DamagedError(f'{path} is damaged: its content does not match its sha256')
     return seal
@@ -127,6 +146,11 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return read_checkpoint(path)
 
 
+def checkpoint_files(folder: Path) -> list[Path]:
+    """Everything in a folder that bears the name of a checkpoint, whole or not."""
+    return sorted(path for pattern in NAMES for path in folder.glob(pattern))
+
+
 def sealed_files(folder: Path) -> list[tuple[Path, SealLine]]:
     """The checkpoints in a folder that carry a seal, newest first."""
     return _read_seals(folder)[0]
@@ -135,12 +159,13 @@ def sealed_files(folder: Path) -> list[tuple[Path, SealLine]]:
 def _read_seals(folder: Path) -> tuple[list[tuple[Path, SealLine]], list[str]]:
     """The checkpoints with a seal, newest first, and what is wrong with the others."""
     found, problems = [], []
-    for path in sorted(path for pattern in NAMES for path in folder.glob(pattern)):
+    for path in checkpoint_files(folder):
         try:
             found.append((path, read_seal(path)))
         except DamagedError as error:
             problems.append(str(error))
-    found.sort(key=lambda entry: (entry[1].iteration, entry[1].epoch), reverse=True)
+    newest = attrgetter('generation', 'iteration', 'epoch')
+    found.sort(key=lambda entry: newest(entry[1]), reverse=True)
     return found, problems
 
 

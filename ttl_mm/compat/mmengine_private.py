@@ -7,6 +7,7 @@ Attributes that mmengine's classes leave to their subclasses (``_epoch`` and ``_
 import logging
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModule
 from mmengine.registry import Registry
@@ -23,6 +24,20 @@ def built_train_loop(runner: Any) -> Any:
     """The training loop if it was built, else None; ``runner.train_loop`` would build it."""
     loop = runner._train_loop
     return None if isinstance(loop, dict) else loop
+
+
+def leave_unformatted(config: Config) -> None:
+    """Print a config with one key per line, as mmengine writes it before it calls yapf.
+
+    A start prints it three times or more, and yapf takes most of that time. ``Config.fromfile`` has
+    an option for this, which it ignores for configs of plain text.
+    """
+    object.__setattr__(config, '_format_python_code', False)
+
+
+def visualizer_backends(visualizer: Any) -> list[Any]:
+    """Where a visualizer writes; it offers them by name alone."""
+    return list(getattr(visualizer, '_vis_backends', {}).values())
 
 
 def mark_as_imported(registry: Registry) -> None:

@@ -15,3 +15,18 @@ foreach_norm = torch._foreach_norm
 foreach_sub_ = torch._foreach_sub_
 
 BatchNorm = _BatchNorm  # the common base of BatchNorm1d to 3d and SyncBatchNorm
+
+
+def allow_graphs(number: int) -> None:
+    """Let torch.compile keep so many graphs of one function, for as many sizes of its input.
+
+    Beyond eight it would run the function as it is. Two views that go different ways in one
+    iteration then fail in the backward pass: compiled code writes into the statistics of BatchNorm,
+    which the other way has kept.
+    """
+    config = torch._dynamo.config
+    names = [('recompile_limit', 'accumulated_recompile_limit')]
+    names += [('cache_size_limit', 'accumulated_cache_size_limit')]  # before torch 2.7
+    one, all_of_them = next(pair for pair in names if hasattr(config, pair[0]))
+    setattr(config, one, max(number, getattr(config, one)))
+    setattr(config, all_of_them, max(4 * number, getattr(config, all_of_them)))

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import read_json
+from ttl_mm.files.regular import WEIGHTS, is_regular, open_regular
 from ttl_mm.zoo.manifest import Entry
 from ttl_mm.zoo.transfer import Report, TransferError, transfer
 
@@ -35,12 +37,15 @@ class Fingerprint(NamedTuple):
 
     def mismatch(self, path: Path) -> str | None:
         """Why the file is not the one wanted; None if it is."""
-        if not path.is_file():
+        if not is_regular(path):
             return 'it is not there'
         found = path.stat().st_size
         if found != self.size:
             return f'it has {found} bytes instead of {self.size}'
-        digest = sha256_of(path)
+        try:
+            digest = sha256_of(path)
+        except OSError as error:
+            return f'it cannot be read: {error.strerror}'
         return None if digest == self.sha256 else f'its sha256 is {digest} instead of {self.sha256}'
 
 
@@ -54,7 +59,7 @@ def cache_folder() -> Path:
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hex."""
     digest = hashlib.sha256()
-    with path.open('rb') as file:
+    with open_regular(path, WEIGHTS) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
@@ -64,14 +69,25 @@ def known_fingerprint(entry: Entry, cache: Path) -> Fingerprint | None:
     """Size and SHA-256 from the manifest, or as pinned when the file was first fetched."""
     if entry.sha256 is not None and entry.size is not None:
         return Fingerprint(entry.size, entry.sha256)
-    pin = _read_pins(cache).get(entry.name)
-    return Fingerprint(**pin) if pin else None
+    return _read_pins(cache).get(_origin(entry))
 
 
 def location(entry: Entry, cache: Path) -> Path:
-    """Where the file is or will be: beside the manifest, or in the cache."""
+    """Where the file is or will be: beside the manifest, or in the cache.
+
+    A file without a published hash lies in a folder of its origin, so that another manifest which
+    uses the same names cannot put a file in its place.
+    """
     shipped = entry.shipped
-    return shipped if shipped and shipped.exists() else cache / entry.file
+    if shipped and shipped.exists():
+        return shipped
+    return cache / (entry.file if entry.sha256 else Path(_origin(entry)) / entry.file)
+
+
+def _origin(entry: Entry) -> str:
+    """A name for where an entry comes from: a hash of its addresses and of its file name."""
+    text = '\n'.join([entry.file, *entry.urls])
+    return f'unhashed-{hashlib.sha256(text.encode()).hexdigest()[:24]}'
 
 
 def status(entry: Entry, cache: Path) -> str:
@@ -132,9 +148,10 @@ def fetch(
             path.unlink()
         if not path.exists():
             # a part belongs to one content: another hash, another part
-            name = wanted.sha256 if wanted else entry.name
+            name = wanted.sha256 if wanted else _origin(entry)
             part = cache / 'partial' / f'{name}.part{path.suffix}'
             _fetch_part(entry, part, path, wanted, check, say, timeout=timeout, report=report)
+            path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(part, path)
         if wanted is None:
             _pin(entry, cache, path, say, check)
@@ -202,20 +219,31 @@ def _pin(entry: Entry, cache: Path, path: Path, say: Say, check: Check) -> None:
         raise UserError(f'{entry.name} is not pinned: {problem}')
     with _lock(cache, 'pins.json', say):
         pins = _read_pins(cache)
-        pins[entry.name] = Fingerprint(path.stat().st_size, sha256_of(path))._asdict()
+        pins[_origin(entry)] = Fingerprint(path.stat().st_size, sha256_of(path))
         fresh = cache / 'partial' / 'pins.json'
-        fresh.write_text(json.dumps(pins, indent=1, sort_keys=True) + '\n')
+        content = {origin: pin._asdict() for origin, pin in pins.items()}
+        fresh.write_text(json.dumps(content, indent=1, sort_keys=True) + '\n')
         os.replace(fresh, cache / 'pins.json')
 
 
-def _read_pins(cache: Path) -> dict[str, dict]:
+def _read_pins(cache: Path) -> dict[str, Fingerprint]:
     path = cache / 'pins.json'
     try:
-        return json.loads(path.read_text()) if path.exists() else {}
-    except ValueError as error:
+        content = read_json(path)
+        return {origin: _pinned(pin) for origin, pin in content.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise UserError(
             f'{path} is damaged ({error}): delete it; hashes are pinned again at the next fetch.'
         ) from error
+
+
+def _pinned(pin: dict[str, Any]) -> Fingerprint:
+    found = Fingerprint(**pin)
+    if type(found.size) is not int or not isinstance(found.sha256, str):
+        raise ValueError('a pin is no size and hash')
+    return found
 
 
 def _lock(cache: Path, name: str, say: Say):

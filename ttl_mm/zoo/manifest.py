@@ -4,7 +4,6 @@
 """
 
 import difflib
-import json
 import os
 import re
 from dataclasses import dataclass, field
@@ -13,6 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import read_json
+from ttl_mm.files.recipes import recipes_root
+from ttl_mm.files.regular import is_regular
+from ttl_mm.zoo.architectures import checked_architecture
 
 SCHEME = 'ttl_mm://'  # what a zoo name looks like where a checkpoint is asked for
 MANIFEST = Path(__file__).with_name('manifest.json')
@@ -23,11 +26,17 @@ KINDS = {
 NAME = re.compile(r'[a-z0-9][a-z0-9_.-]*')
 _FILE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*\.(pth|safetensors)')
 _SHA256 = re.compile(r'[0-9a-f]{64}')
+_NEEDED = {'metric', 'value', 'source'}  # in a result
+_RESULT = {*_NEEDED, 'command', 'by'}
+MAX_TEXT = 2000  # characters of any text in an entry
 
 
 @dataclass(frozen=True)
 class Entry:
     """One file of the zoo.
+
+    An entry describes: nothing in it is executed, imported or built by its name. ``backbone`` is
+    one of :data:`~ttl_mm.zoo.architectures.ARCHITECTURES`, or None where nobody knows it.
 
     ``urls`` are mirrors, tried in order: http(s)://, file://, or a path relative to the manifest
     for a file that ships with it. ``size`` and ``sha256`` are None for a file nobody has hashed
@@ -42,7 +51,7 @@ class Entry:
     kind: str
     licence: str
     about: str
-    backbone: dict[str, Any]
+    backbone: dict[str, Any] | None
     images: str = 'ImageNet mean and std, RGB'  # how to normalize them
     config: str | None = None
     results: tuple[dict[str, Any], ...] = ()
@@ -51,6 +60,7 @@ class Entry:
 
     def __post_init__(self):
         """Refuse what could leave the cache folder or escape the checks."""
+        self._check_types()
         hashed, sha256 = self.sha256 is not None, self.sha256 or ''
         sized = type(self.size) is int and self.size > 0
         rules = {
@@ -69,6 +79,35 @@ class Entry:
         if broken:
             raise UserError(f'zoo entry {self.name!r}: {broken[0]}; correct the manifest.')
 
+    def _check_types(self) -> None:
+        """Every field is what its annotation says, and no text is endless."""
+        texts = [self.name, self.file, self.kind, self.licence, self.about, self.images,
+                 self.config or '', self.sha256 or '']  # fmt: skip
+        problem = None
+        for many in (self.urls, self.redirect_hosts):
+            texts += many if isinstance(many, (tuple, list)) else [None]
+        if not all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts):
+            problem = 'a field is no text, or longer than any text needs to be'
+        elif not all(map(_is_result, self.results)):
+            problem = f'its results are not made of {", ".join(sorted(_RESULT))}'
+        elif self.backbone is not None:
+            try:
+                object.__setattr__(self, 'backbone', checked_architecture(self.backbone))
+            except ValueError as error:
+                problem = str(error)
+        if problem:
+            raise UserError(f'zoo entry {str(self.name)[:80]!r}: {problem}; correct the manifest.')
+
+    @property
+    def recipe(self) -> Path | None:
+        """The config that measures this entry; None where it is not among our recipes.
+
+        A config is Python and runs, so only the manifest that ships with ttl_mm may name one.
+        """
+        own = self.folder == MANIFEST.parent
+        path = recipes_root() / self.config if own and self.config else None
+        return path if path and is_regular(path) else None
+
     @property
     def shipped(self) -> Path | None:
         """The file beside the manifest, if this entry has one."""
@@ -81,6 +120,15 @@ class Entry:
         own = os.environ.get('TTL_ZOO_MIRROR')
         urls = [url for url in self.urls if urlsplit(url).scheme]
         return [f'{own.rstrip("/")}/{self.file}', *urls] if own else urls
+
+
+def _is_result(result: Any) -> bool:
+    """Whether this is a dict of known keys with texts and numbers."""
+    if not isinstance(result, dict) or not _NEEDED <= result.keys() <= _RESULT:
+        return False
+    texts = [value for key, value in result.items() if key != 'value']
+    plain = all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts)
+    return plain and type(result['value']) in (int, float)
 
 
 def _is_url(url: str) -> bool:
@@ -97,13 +145,15 @@ def read_manifest(path: str | Path | None = None) -> dict[str, Entry]:
     """All entries by name; ``path`` defaults to ``$TTL_ZOO_MANIFEST`` or the one that ships."""
     path = Path(path or os.environ.get('TTL_ZOO_MANIFEST') or MANIFEST)
     try:
-        content = json.loads(path.read_text(encoding='utf-8'))
+        content = read_json(path)
         return {
             name: Entry(name=name, folder=path.parent, **_tuples(fields))
             for name, fields in content.items()
         }
     except OSError as error:
         raise UserError(f'the manifest {path} cannot be read: {error.strerror}.') from error
+    except UserError:
+        raise
     except (ValueError, TypeError, AttributeError) as error:
         raise UserError(f'the manifest {path} is not valid: {error}.') from error
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ttl_mm.files.regular import WEIGHTS, open_regular
+
 Report = Callable[[int, int | None], None]  # bytes done, bytes in all if known
 
 CHUNK = 1 << 18
@@ -88,7 +90,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 def _open(url: str, have: int, timeout: float, hosts: Collection[str]) -> Any:
     if urlsplit(url).scheme == 'file':
         path = urllib.request.url2pathname(urlsplit(url).path)
-        source = open(path, 'rb')  # noqa: SIM115  the caller closes it
+        source = open_regular(path, WEIGHTS)  # the caller closes it
         source.seek(have)
         return source
     headers = {'User-Agent': 'ttl_mm', 'Accept-Encoding': 'identity'}

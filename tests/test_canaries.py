@@ -1,0 +1,253 @@
+"""Nothing in a file is executed, at every entrance that reads it, and nothing waits for ever.
+
+A canary is a payload that leaves a trace if it runs. Each kind of file is given to each command
+that reads this kind, in this process: the registry is imported, and no Runner is built before.
+"""
+
+import ast
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.runner import CheckpointLoader, load_checkpoint
+
+import ttl_mm
+from tests.helpers.checkpoints import RunsCode, make_resnet
+from tests.helpers.images import encode, natural
+from tests.helpers.odd_files import odd_files
+from tests.helpers.paths import ROOT
+from tests.helpers.work_dirs import write_start
+from ttl_mm.cli import main
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return tmp_path / 'ran'
+
+
+@pytest.fixture(autouse=True)
+def alarm():
+    """A reader that waits ends the test."""
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+def _too_long(*_):
+    raise TimeoutError('a reader waits for ever')
+
+
+@pytest.fixture
+def images(tmp_path):
+    for name in ('train/a/1.jpg', 'train/b/2.jpg', 'val/a/1.jpg', 'val/b/2.jpg'):
+        path = tmp_path / 'images' / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(natural(32, 32)))
+    return tmp_path / 'images'
+
+
+def hostile_weights(folder, trace):
+    """Files of weights that run code where they are read without care."""
+    state = {'conv1.weight': torch.ones(1), 'layer1.0.conv1.weight': torch.ones(1)}
+    torch.save({'state_dict': state, 'meta': RunsCode(trace)}, folder / 'zip.pth')
+    old = {'_use_new_zipfile_serialization': False}
+    torch.save({'state_dict': state, 'meta': RunsCode(trace)}, folder / 'old.pth', **old)
+    (folder / 'plain.pth').write_bytes(pickle.dumps({'model': RunsCode(trace)}))
+    (folder / 'a.pkl').write_bytes(pickle.dumps({'model': RunsCode(trace)}))
+    (folder / 'a.onnx').write_bytes(pickle.dumps(RunsCode(trace)))
+    (folder / 'a.safetensors').write_bytes(pickle.dumps(RunsCode(trace)))
+    names = ('zip.pth', 'old.pth', 'plain.pth', 'a.pkl', 'a.onnx', 'a.safetensors')
+    return [folder / name for name in names]
+
+
+WEIGHT_COMMANDS = [
+    ['import', '{}'],
+    ['export', '{}', '--to', 'torchvision'],
+    ['eval', '{}', '--data', '{images}', '--out', '{out}'],
+    ['analyze', '{}', '--data', '{images}', '--out', '{out}'],
+    ['reid', 'eval', '{}', '--data', '{images}', '--out', '{out}'],
+    ['zoo', 'publish', '{}', '--name', 'x', '--out', '{out}'],
+]
+
+
+@pytest.mark.parametrize('command', WEIGHT_COMMANDS, ids=lambda command: ' '.join(command[:2]))
+def test_weights_in_commands(command, tmp_path, trace, images, capsys):
+    for path in [*hostile_weights(tmp_path, trace), *(p for _, p in odd_files(tmp_path))]:
+        values = {'images': images, 'out': tmp_path / 'out'}
+        assert main([part.format(path, **values) for part in command]) == 2, path
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not trace.exists()
+
+
+def test_weights_in_python_and_init_cfg(tmp_path, trace):
+    narrow = {'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8}
+    for path in [*hostile_weights(tmp_path, trace), *(p for _, p in odd_files(tmp_path))]:
+        for kind in ('Pretrained', 'ttl_mm.PretrainedBackbone'):
+            backbone = MODELS.build({**narrow, 'init_cfg': {'type': kind, 'checkpoint': str(path)}})
+            with pytest.raises(UserError):
+                backbone.init_weights()
+        with pytest.raises(UserError):
+            load_checkpoint(backbone, str(path))
+        with pytest.raises(UserError):
+            CheckpointLoader.load_checkpoint(str(path))
+        with pytest.raises(UserError):
+            ttl_mm.get_model('ttl_r18_digits', pretrained=path)
+    assert not trace.exists()
+
+
+def test_weights_in_the_neighbors_of_a_report(tmp_path, trace, capsys):
+    """The config of the work dir is the user's own; the checkpoint that it names is not."""
+    base = ROOT / 'configs/digits/ttl_ranks2-10_r18_digits_1xb32_40e.py'
+    for number, path in enumerate(hostile_weights(tmp_path, trace)[:2]):
+        work_dir = write_start(tmp_path / f'run{number}', '20240101_000000', 1, 40)
+        init = f"dict(_delete_=True, type='Pretrained', checkpoint={str(path)!r})"
+        text = f'_base_ = {str(base)!r}\nmodel = dict(backbone=dict(init_cfg={init}))\n'
+        (work_dir / 'config.py').write_text(text)
+        command = ['report', str(work_dir), '--neighbors', '--out', str(tmp_path / 'out')]
+        assert main(command) == 2
+        assert 'refused' in capsys.readouterr().err
+    assert not trace.exists()
+
+
+def evil_entries(trace):
+    network = {'type': 'mmpretrain.ResNet', 'depth': 18}
+    yield {'type': 'subprocess.Popen', 'args': ['mkdir', str(trace)]}
+    yield {'type': 'os.mkdir', 'path': str(trace)}
+    yield {**network, 'init_cfg': {'type': 'os.mkdir', 'path': str(trace)}}
+    yield {**network, 'norm_cfg': {'type': 'os.mkdir', 'path': str(trace)}}
+
+
+def test_manifests(tmp_path, trace, monkeypatch, capsys):
+    torch.save(make_resnet(18, stem_channels=8, base_channels=8).state_dict(), tmp_path / 'n.pth')
+    manifest, config = tmp_path / 'manifest.json', tmp_path / 'config.py'
+    config.write_text(f'import os\nos.mkdir({str(trace)!r})\n')
+    monkeypatch.setenv('TTL_ZOO_MANIFEST', str(manifest))
+    monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path / 'cache'))
+    entry = {
+        'file': 'n.pth', 'size': None, 'sha256': None, 'kind': 'backbone', 'licence': 'x',
+        'urls': [(tmp_path / 'n.pth').as_uri()], 'about': '\x1b[2J', 'config': str(config),
+        'backbone': {'type': 'mmpretrain.ResNet', 'depth': 18},
+    }  # fmt: skip
+    for backbone in evil_entries(trace):
+        manifest.write_text(json.dumps({'evil': {**entry, 'backbone': backbone}}))
+        for pretrained in (False, tmp_path / 'n.pth', True):
+            with pytest.raises(UserError, match='correct the manifest'):
+                ttl_mm.get_model('evil', pretrained=pretrained)
+        for action in (['list'], ['get', 'evil'], ['verify', 'evil'], ['measure', 'evil']):
+            assert main(['zoo', *action]) == 2
+    manifest.write_text(json.dumps({'evil': entry}))
+    assert main(['zoo', 'measure', 'evil']) == 2  # it names a config, which would run
+    capsys.readouterr()
+    assert main(['zoo', 'list']) == 0
+    assert '\x1b' not in capsys.readouterr().out
+    for _, path in odd_files(tmp_path):
+        assert main(['zoo', '--manifest', str(path), 'list']) == 2
+    assert not trace.exists()
+
+
+def test_pins_and_files_belong_to_an_address(tmp_path, monkeypatch, capsys):
+    """A stranger's manifest that uses the name and file of our entry cannot put a file there."""
+    for name, depth in (('ours', 18), ('theirs', 34)):
+        state = make_resnet(depth, stem_channels=8, base_channels=8).state_dict()
+        torch.save(state, tmp_path / f'{name}.pth')
+        entry = {
+            'file': 'net.pth', 'size': None, 'sha256': None, 'kind': 'backbone', 'licence': 'x',
+            'urls': [(tmp_path / f'{name}.pth').as_uri()], 'about': '', 'backbone': None,
+        }  # fmt: skip
+        (tmp_path / f'{name}.json').write_text(json.dumps({'net': entry}))
+    monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path / 'cache'))
+    zoo = {
+        name: ['zoo', '--manifest', str(tmp_path / f'{name}.json')] for name in ('ours', 'theirs')
+    }
+    assert main([*zoo['theirs'], 'get', 'net', '--allow-unhashed']) == 0
+    assert main([*zoo['ours'], 'get', 'net']) == 2
+    assert main([*zoo['ours'], 'verify', 'net']) == 1
+    capsys.readouterr()
+    assert main([*zoo['ours'], 'get', 'net', '--allow-unhashed']) == 0
+    path = Path(capsys.readouterr().out.strip())
+    assert path.read_bytes() == (tmp_path / 'ours.pth').read_bytes()
+
+
+def test_annotations_and_lists_in_commands(tmp_path, trace, capsys):
+    files = {
+        'a.yaml': f'!!python/object/apply:os.mkdir [{trace}]'.encode(),
+        'a.pkl': pickle.dumps(RunsCode(trace)),
+        'a.json': json.dumps({'type': 'os.mkdir', 'path': str(trace)}).encode(),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        dataset = {'type': 'CustomDataset', 'ann_file': str(tmp_path / name), 'pipeline': []}
+        loader = {'dataset': dataset, 'batch_size': 1}
+        config = tmp_path / 'config.py'
+        config.write_text(f'train_dataloader = {loader}\ntest_dataloader = {loader}\n'
+                          "default_scope = 'mmpretrain'\n")  # fmt: skip
+        weights = str(ROOT / 'ttl_mm/zoo/weights/ttl_r18_digits-30d157f6.safetensors')
+        for command in (['views', str(config)], ['eval', weights, '--data', str(config)]):
+            assert main([*command, '--out', str(tmp_path / 'out.png')]) != 0, name
+    assert not trace.exists()
+    capsys.readouterr()
+
+
+def test_logs_results_and_dumped_configs_in_a_report(tmp_path, trace):
+    code = f'__import__("os").mkdir({str(trace)!r})'
+    work_dir = write_start(tmp_path / 'run', '20240101_000000', 1, 40)
+    start = work_dir / '20240101_000000'
+    (start / 'vis_data' / 'config.py').write_text(f'import os\nx = {code}\nmax_epochs = {code}\n')
+    (start / '20240101_000000.log').write_text(f'GPU number: {code}\n')
+    log = start / 'vis_data' / 'scalars.json'
+    log.write_text(log.read_text() + json.dumps({'iter': 40, 'loss': code, code: 1}) + '\n')
+    (work_dir / 'results.json').write_text(json.dumps({'protocol': code, 'type': 'os.mkdir'}))
+    main(['report', str(work_dir), '--out', str(tmp_path / 'out')])
+    assert not trace.exists()
+
+
+# Modules that build something by a name and also read data files, and why the one does not reach
+# the other. A new module belongs here only if no value of a file becomes a part of what it builds.
+BOTH = {
+    'ttl_mm/evaluation/sources.py': 'builds the config of the user, reads tensors for it',
+    'ttl_mm/models/zoo_models.py': 'builds one of the architectures that the manifest may describe',
+}
+READERS = {'read_json', 'parse_json', 'loads', 'read_checkpoint', 'read_manifest', 'find_entry',
+           'safe_load', 'read_results', 'read_literals', 'read_dumped', 'read_sealed'}  # fmt: skip
+
+
+def builds_and_reads(source):
+    """Whether a module builds by name through a registry, and which readers of files it calls."""
+    calls = [n.func for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)]
+    names = {getattr(f, 'attr', getattr(f, 'id', '')) for f in calls}
+    built = [f.value for f in calls if isinstance(f, ast.Attribute) and f.attr == 'build']
+    owners = {owner.id for owner in built if isinstance(owner, ast.Name)}
+    registry = any(owner.isupper() for owner in owners) or 'build_from_cfg' in names
+    return registry, names & READERS
+
+
+def test_no_dict_of_a_file_reaches_a_registry():
+    modules = sorted((ROOT / 'ttl_mm').rglob('*.py'))
+    found = {str(path.relative_to(ROOT)): builds_and_reads(path.read_text()) for path in modules}
+    assert sum(builds for builds, _ in found.values()) > 8
+    both = {name for name, (builds, reads) in found.items() if builds and reads}
+    assert both == BOTH.keys(), 'say in BOTH why no value of a file is built'
+    bad = 'def f(path):\n    return MODELS.build(parse_json(path))\n'
+    assert builds_and_reads(bad) == (True, {'parse_json'})
+    assert builds_and_reads('def f(m):\n    m.build()\n') == (False, set())
+
+
+def test_no_module_of_the_current_folder_is_imported(tmp_path, trace):
+    (tmp_path / 'argparse.py').write_text(f'import os\nos.mkdir({str(trace)!r})\n')
+    script = ROOT / 'projects' / 'detection' / 'run.sh'
+    plain = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
+    environment = {**plain, 'PYTHON': sys.executable}
+    command = ['bash', str(script), 'none.py', 'none', '1']
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert 'none.py' in done.stderr
+    assert trace.exists() == (sys.version_info < (3, 11))

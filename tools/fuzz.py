@@ -1,0 +1,445 @@
+"""Damage files in every way we can think of, and let each reader of ours read them.
+
+    python tools/fuzz.py [--seconds 300] [--mutants N] [--seed 0] [--readers pth pkl ...]
+
+A reader may return a value or raise a UserError. Anything else is a finding: another exception, an
+end by a signal, more than 5 s for a file, more than 1 GB of memory for a file. Findings are kept
+below --out, one file each, and the exit code is 1. The seeds are files that this tool makes itself.
+Mutants depend on the seed and on their number alone, so a finding can be made again.
+
+Readers run in forked children, so that a crash of one does not end the rest.
+"""
+
+import argparse
+import gzip
+import io
+import json
+import os
+import pickle
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import ttl_mm.registry  # noqa: F401  isort: skip
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import save
+
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.sealed import verify, write_checkpoint
+from ttl_mm.config import check_bases
+from ttl_mm.datasets.decode import decode_image
+from ttl_mm.datasets.image_list import list_path, read_list
+from ttl_mm.datasets.name_list import NameList
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
+from ttl_mm.explore.tables import read_table, write_table
+from ttl_mm.planning.train_plan import Request
+from ttl_mm.pretraining.run_folder import RunFolder
+from ttl_mm.report.dumped_config import read_literals
+from ttl_mm.report.logs import load_run
+from ttl_mm.report.results import read_results
+from ttl_mm.tasks.detection.checks import check_coco, check_voc
+from ttl_mm.zoo.cache import _read_pins
+from ttl_mm.zoo.manifest import MANIFEST, read_manifest
+
+MAX_SECONDS = 5
+MAX_BYTES = 10**9
+BATCH = 500  # mutants per child
+WEIGHTS = ('pth', 'pth inside', 'legacy', 'pkl', 'safetensors', 'onnx')
+
+
+class Reader(NamedTuple):
+    """How to make files worth damaging, where to put one, and how it is read."""
+
+    name: str
+    seeds: list[bytes]
+    read: Callable[[Path], object]  # takes the path
+    file: str  # its name below the folder
+
+
+class Finding(Exception):
+    """What a reader did that it must not."""
+
+
+def main() -> int:
+    """Fuzz each reader for its share of the time, print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--seconds', type=float, default=300, help='for all readers together')
+    parser.add_argument('--mutants', type=int, help='of each weight reader, a quarter of others')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--readers', nargs='+', help='default: all')
+    parser.add_argument('--out', type=Path, default=Path('work_dirs/fuzz'), help='for findings')
+    args = parser.parse_args()
+    readers = [r for r in all_readers() if not args.readers or r.name in args.readers]
+    bad = 0
+    head = f'{"reader":<12}{"mutants":>10}{"read":>9}{"refused":>9}{"other":>7}{"signal":>8}'
+    print(f'{head}{"> 5 s":>7}{"> 1 GB":>8}{"seconds":>9}', flush=True)
+    for reader in readers:
+        limit = args.mutants and (args.mutants if reader.name in WEIGHTS else args.mutants // 4)
+        seconds = None if limit else args.seconds / len(readers)
+        counts, spent = fuzz(reader, args.seed, seconds, limit, args.out)
+        total = sum(counts[key] for key in ('read', 'refused', 'other', 'signal', 'slow', 'large'))
+        bad += total - counts['read'] - counts['refused']
+        print(f'{reader.name:<12}{total:>10}{counts["read"]:>9}{counts["refused"]:>9}'
+              f'{counts["other"]:>7}{counts["signal"]:>8}{counts["slow"]:>7}{counts["large"]:>8}'
+              f'{spent:>9.0f}', flush=True)  # fmt: skip
+    print(f'{bad} findings' + (f' in {args.out}' if bad else ''))
+    return int(bad > 0)
+
+
+def fuzz(
+    reader: Reader, seed: int, seconds: float | None, limit: int | None, out: Path
+) -> tuple[dict[str, int], float]:
+    """Run batches of mutants until the time or their number is used up."""
+    counts = dict.fromkeys(('read', 'refused', 'other', 'signal', 'slow', 'large'), 0)
+    started, first = time.monotonic(), 0
+    while (first < limit) if limit else (time.monotonic() - started < (seconds or 0)):
+        last = min(first + BATCH, limit or first + BATCH)
+        while first < last:
+            first = _run_batch(reader, seed, first, last, counts, out)
+    return counts, time.monotonic() - started
+
+
+def _run_batch(reader: Reader, seed: int, first: int, last: int, counts: dict, out: Path) -> int:
+    """Read the mutants from ``first`` on in a child; returns where to go on."""
+    with tempfile.TemporaryDirectory(dir=_memory_disk()) as folder:
+        progress = Path(folder) / 'progress'
+        progress.write_text('')
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            _be_child(reader, seed, first, last, Path(folder), progress)
+        _, status = os.waitpid(pid, 0)
+        lines = progress.read_text().splitlines()
+        for number, line in enumerate(lines, first):
+            kind, _, text = line.partition(' ')
+            counts[kind] += 1
+            if kind not in ('read', 'refused'):
+                _keep(reader, seed, number, f'{kind} {text}', out)
+        done = first + len(lines)
+        if status == 0:
+            return done
+        kind = (
+            'slow' if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else 'signal'
+        )
+        counts[kind] += 1
+        _keep(reader, seed, done, f'{kind} {status}', out)
+        return done + 1
+
+
+def _be_child(reader, seed, first, last, folder, progress) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what libraries say about damaged images
+    path = folder / reader.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with progress.open('a', buffering=1) as log:
+        for number in range(first, last):
+            path.write_bytes(mutant(reader.seeds, seed, number))
+            signal.alarm(MAX_SECONDS)
+            kind = _judge(reader, path)
+            signal.alarm(0)
+            now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            if (now - peak) * 1024 > MAX_BYTES:
+                kind, peak = 'large', now
+            log.write(kind + '\n')
+    os._exit(0)
+
+
+def _judge(reader: Reader, path: Path) -> str:
+    try:
+        reader.read(path)
+        return 'read'
+    except UserError:
+        return 'refused'
+    except BaseException:
+        return 'other ' + ' | '.join(traceback.format_exc().splitlines()[-3:])
+
+
+def _keep(reader: Reader, seed: int, number: int, text: str, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / f'{reader.name}-{seed}-{number}.bin'
+    file.write_bytes(mutant(reader.seeds, seed, number))
+    file.with_suffix('.txt').write_text(text + '\n')
+
+
+def _memory_disk() -> str | None:
+    return '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
+
+
+# Numbers at which lengths, signs and shapes break.
+_NUMBERS = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
+            2**31 - 8, 2**62, 2**63 - 1, 2**63, 2**64 - 1]  # fmt: skip
+_TOKENS = [
+    b'PK\x03\x04', b'PK\x01\x02', b'PK\x05\x06', b'PK\x06\x06', b'PK\x06\x07', b'\xff\xda',
+    b'\xff\xd9', b'\xff\xc2', b'\xff\xc0', b'cos\nsystem\n', b'\x93', b'R', b'b', b'(', b't',
+    b'Q', b'2\x86', b'.', b'K\x01', b'}', b']', b's', b'u', b'J\xff\xff\xff\x7f', b'[' * 40,
+    b'{"a":' * 40, b'null', b'NaN', b'1e999', b'-1', b'9' * 25, b'true', b'"\\ud800"', b'\0',
+    b'\r\n', b'../', b'!!python/object/apply:os.getpid []',
+    b'ctorch._utils\n_rebuild_tensor_v2\n', b'\x1b[2J', b'cnumpy\nndarray\n', b'\xef\xbb\xbf',
+    b'<!ENTITY a "b">', b'/dev/zero',
+]  # fmt: skip
+
+
+def mutant(seeds: list[bytes], seed: int, number: int) -> bytes:
+    """One of the seeds, damaged; a function of its arguments."""
+    rng = random.Random(f'{seed} {number}')
+    data = bytearray(rng.choice(seeds))
+    for _ in range(rng.choice((1, 1, 2, 3, 5, 9, 20))):
+        if not data:
+            break
+        # headers are at the beginning, directories at the end
+        reach = rng.choice((len(data), min(len(data), 400)))
+        place = rng.randrange(reach) if rng.random() < 0.7 else len(data) - 1 - rng.randrange(reach)
+        kind = rng.randrange(9)
+        if kind <= 1:
+            data[place] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            data[place] = rng.randrange(256)
+        elif kind == 3:
+            width = rng.choice((1, 2, 4, 8))
+            order = rng.choice(('little', 'big'))
+            value = (rng.choice(_NUMBERS) % 256**width).to_bytes(width, order)
+            data[place : place + width] = value
+        elif kind == 4:
+            data[place:place] = rng.choice(_TOKENS)
+        elif kind == 5:
+            token = rng.choice(_TOKENS)
+            data[place : place + len(token)] = token
+        elif kind == 6:
+            length = rng.randrange(1, 64)
+            source = rng.randrange(len(data))
+            data[place:place] = data[source : source + length] * rng.choice((1, 1, 2, 50))
+        elif kind == 7:
+            del data[place : place + rng.randrange(1, 64)]
+        else:
+            other = rng.choice(seeds)
+            start = rng.randrange(len(other) or 1)
+            data[place : place + 32] = other[start : start + rng.randrange(1, 200)]
+    if rng.random() < 0.05:
+        del data[rng.randrange(len(data) + 1) :]
+    return bytes(data)
+
+
+def _state() -> dict[str, torch.Tensor]:
+    return {
+        'conv1.weight': torch.ones(4, 3, 3, 3),
+        'bn1.running_var': torch.ones(4),
+        'bn1.num_batches_tracked': torch.tensor(1),
+        'layer1.0.conv1.weight': torch.ones(4, 4),
+    }
+
+
+def _torch_seeds(zipped: bool) -> list[bytes]:
+    contents = [
+        _state(),
+        {'state_dict': _state(), 'meta': {'epoch': 1, 'text': 'x'}, 'lr': [0.1]},
+        {'model': {n: t.half() for n, t in _state().items()}, 'rng': np.arange(3)},
+    ]
+    seeds = []
+    for content in contents:
+        stream = io.BytesIO()
+        torch.save(content, stream, _use_new_zipfile_serialization=zipped)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+def _descriptions() -> list[bytes]:
+    """The pickles inside the archives, which a checksum protects from being damaged there."""
+    seeds = []
+    for data in _torch_seeds(True):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            seeds += [archive.read(name) for name in archive.namelist() if name.endswith('.pkl')]
+    return seeds
+
+
+def _read_description(path: Path) -> object:
+    """Put a damaged pickle into an archive that is whole."""
+    archive = path.with_name('inside.pth')
+    with zipfile.ZipFile(archive, 'w') as file:
+        file.writestr('a/data.pkl', path.read_bytes())
+        for i, tensor in enumerate(_state().values()):
+            file.writestr(f'a/data/{i}', tensor.numpy().tobytes())
+    return load_backbone_state(archive)
+
+
+def _pickle_seeds() -> list[bytes]:
+    arrays = {name: tensor.numpy() for name, tensor in _state().items()}
+    contents = [
+        {'model': arrays, '__author__': 'x'},
+        {**arrays, 'order': np.asfortranarray(np.ones((2, 3)))},
+    ]
+    return [pickle.dumps(content, protocol) for content in contents for protocol in (2, 4, 5)]
+
+
+def _onnx_seeds() -> list[bytes]:
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = [numpy_helper.from_array(t.numpy(), n) for n, t in _state().items()]
+    floats = helper.make_tensor('raw', TensorProto.FLOAT, [2], [1.0, 2.0])
+    graph = helper.make_graph([], 'g', [], [], [*weights, floats])
+    model = helper.make_model(graph)
+    helper.set_model_props(model, {'num_batches_tracked': '{"a.num_batches_tracked": 3}'})
+    return [model.SerializeToString()]
+
+
+def _written(write: Callable[[Path], object]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / 'file'
+        write(path)
+        return path.read_bytes()
+
+
+def _checkpoint(path: Path) -> None:
+    write_checkpoint(path, {'a': 1}, 3, 1)
+
+
+def _features(path: Path) -> None:
+    writer = FeatureWriter(path, {4: 3}, ['a', 'b'], ['x', 'y'], {'weights': 'w'}, 2)
+    writer.write(0, {4: np.ones((2, 3))}, np.array([0, 1]))
+    writer.finish()
+
+
+def _image_seeds() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    picture = Image.fromarray(cv2.resize(rng.integers(0, 255, (6, 8, 3), np.uint8), (40, 30)))
+    seeds = []
+    for kind in ('JPEG', 'JPEG', 'PNG', 'WEBP', 'GIF', 'BMP', 'TIFF', 'PPM', 'JPEG2000'):
+        stream = io.BytesIO()
+        picture.save(stream, kind, progressive=len(seeds) == 1)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+_COCO = {
+    'images': [{'id': 1, 'file_name': 'a.jpg', 'width': 4, 'height': 4}],
+    'categories': [{'id': 1, 'name': 'cat'}],
+    'annotations': [{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [0, 0, 2, 2], 'area': 4,
+                     'segmentation': [[0, 0, 1, 1, 1, 0]]}],
+}  # fmt: skip
+_XML = (
+    '<annotation><size><width>4</width><height>4</height></size><object><name>cat</name><bndbox>'
+    '<xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>3</ymax></bndbox></object></annotation>'
+)
+_LOG = '{"lr": 0.1, "loss": -0.5, "time": 0.1, "epoch": 1, "iter": 5, "step": 5}\n' * 3
+_CONFIG = """_base_ = ['x.py']
+train_cfg = dict(by_epoch=True, max_epochs=4)
+values = [1, (2, 'a'), {'b': -1.5}]
+"""
+_FIGURE = [{'protocol': 'knn', 'metric': 'top-1', 'value': 1.5, 'weights_sha256': 'abcdefgh',
+            'train': {'images': 3, 'fingerprint': 'abcdefgh'},
+            'test': {'images': 3, 'fingerprint': 'abcdefgh'}}]  # fmt: skip
+_EPOCHS = {'protocol': 'linear', 'last': {'epoch': 1, 'accuracy/top1': 1.5}, 'epochs': 1,
+           'best': {'epoch': 1, 'accuracy/top1': 1.5}, 'backbone_sha256': 'abcdefgh',
+           'train': {'images': 3, 'data': 'abcdefgh'},
+           'val': {'images': 3, 'data': 'abcdefgh'}}  # fmt: skip
+
+
+def _read_coco(path: Path) -> object:
+    (path.parent / 'images').mkdir(exist_ok=True)
+    return check_coco(path, path.parent / 'images', ['cat'], True)
+
+
+def _read_voc(path: Path) -> object:
+    for part in ('JPEGImages', 'Annotations'):
+        (path.parents[1] / part).mkdir(exist_ok=True)
+    names = path.parents[1] / 'list.txt'
+    names.write_text('a\n')
+    return check_voc(path.parents[1], names, ['cat'])
+
+
+def _read_config_text(path: Path) -> None:
+    read_literals(path)
+    check_bases(path)
+
+
+def _read_stock_image(path: Path) -> object:
+    """Mmcv's own loader, as configs of mmpretrain name it; it may fail on damage in its own way."""
+    import mmcv
+
+    try:
+        return mmcv.imread(str(path))
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(str(error)) from error
+
+
+def _read_annotations(path: Path) -> object:
+    from mmengine.fileio import load
+
+    return load(path)
+
+
+def _table(name: str) -> bytes:
+    """A table of features in the format of its ending."""
+    places, features = np.ones((2, 2)), np.eye(2, 3, dtype=np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        write_table(path, ['a.jpg', 'b c.jpg'], [1, 2], places, features)
+        return path.read_bytes()
+
+
+def _read_npy(path: Path) -> object:
+    path.with_suffix('.paths.txt').write_text('a.jpg\nb.jpg\n')
+    return read_table(path)
+
+
+def _read_image_list(path: Path) -> object:
+    return read_list(path.parent, 'x')
+
+
+def _read_request(path: Path) -> object:
+    return RunFolder(path.parents[1]).state(Request(('photos',)))
+
+
+def all_readers() -> list[Reader]:
+    """Every reader of files that may come from a stranger."""
+    safetensors = save(_state(), metadata={'a': 'b'})
+    return [
+        Reader('pth', _torch_seeds(True), load_backbone_state, 'a.pth'),
+        Reader('pth inside', _descriptions(), _read_description, 'a.pkl'),
+        Reader('legacy', _torch_seeds(False), load_backbone_state, 'a.pth'),
+        Reader('pkl', _pickle_seeds(), load_backbone_state, 'a.pkl'),
+        Reader('safetensors', [safetensors], load_backbone_state, 'a.safetensors'),
+        Reader('onnx', _onnx_seeds(), load_backbone_state, 'a.onnx'),
+        Reader('sealed', [_written(_checkpoint)], verify, 'a.pth'),
+        Reader('features', [_written(_features)], read_features, 'a.safetensors'),
+        Reader('image', _image_seeds(), decode_image, 'a.jpg'),
+        Reader('stock image', _image_seeds(), _read_stock_image, 'a.jpg'),
+        Reader('names', [b'a.jpg\nb/c.jpg\r\nd e.png\n'], lambda p: list(NameList(p)), 'a.txt'),
+        Reader('npy', [_table('a.npy')], _read_npy, 'a.npy'),
+        Reader('csv', [_table('a.csv')], read_table, 'a.csv'),
+        Reader('parquet', [_table('a.parquet')], read_table, 'a.parquet'),
+        Reader('image list', [gzip.compress(b'a.jpg\nb/c.jpg\n')], _read_image_list,
+               list_path(Path(), 'x').name),
+        Reader('request', [b'{"images": ["photos"], "ranks": 1, "epochs": null}'],
+               _read_request, 'plan/request.json'),
+        Reader('manifest', [MANIFEST.read_bytes()], read_manifest, 'manifest.json'),
+        Reader('pins', [b'{"unhashed-1": {"size": 3, "sha256": "ab"}}'],
+               lambda p: _read_pins(p.parent), 'pins.json'),
+        Reader('log', [_LOG.encode()], lambda p: load_run(p.parents[2]).status,
+               'run/1/vis_data/scalars.json'),
+        Reader('results', [json.dumps(c).encode() for c in (_FIGURE, _EPOCHS, {'coco/AP': 0.5})],
+               read_results, 'run/1/results.json'),
+        Reader('config', [_CONFIG.encode()], _read_config_text, 'a.py'),
+        Reader('coco', [json.dumps(_COCO).encode()], _read_coco, 'a.json'),
+        Reader('voc', [_XML.encode()], _read_voc, 'Annotations/a.xml'),
+        Reader('yaml', [b'a: [1, 2.5, x]\nb: {c: &d null, e: *d}\n'], _read_annotations, 'a.yaml'),
+        Reader('json', [json.dumps(_COCO).encode()], _read_annotations, 'a.json'),
+    ]  # fmt: skip
+
+
+if __name__ == '__main__':
+    sys.exit(main())
