@@ -21,8 +21,11 @@ def toy_config(tmp_path, images):
 def toy(tmp_path, toy_config):
     """A function that trains with such a config in ``tmp_path / work``; returns the exit codes."""
 
-    def train(work='work', ranks=1, prepare=None, cfg_options=None, resume='auto', **settings):
-        options = dict(cfg_options=cfg_options, resume=resume)
+    def train(
+        work='work', ranks=1, prepare=None, cfg_options=None, resume='auto',
+        options=None, **settings
+    ):  # fmt: skip
+        options = dict(options or {}, cfg_options=cfg_options, resume=resume)
         return run(toy_config(**settings), tmp_path / work, ranks, prepare, **options)
 
     return train

@@ -8,27 +8,37 @@ from ttl_mm.engine.guards.preemption import PreemptionHook
 from ttl_mm.engine.guards.preflight import PreflightHook
 from ttl_mm.engine.guards.stall import StallHook
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
+from ttl_mm.engine.hooks.console_hook import ConsoleHook
 from ttl_mm.engine.hooks.frozen_hook import FrozenBackboneHook
 from ttl_mm.engine.hooks.gauge_hook import GaugeHook
+from ttl_mm.engine.hooks.judge_hook import JudgeHook
 from ttl_mm.engine.hooks.probe_hook import ProbeHook
 from ttl_mm.engine.hooks.progress_hook import ProgressHook
 from ttl_mm.engine.hooks.result_hook import ResultHook
 from ttl_mm.engine.hooks.target_update_hook import TargetUpdateHook
+from ttl_mm.engine.hooks.time_limit_hook import TimeLimitHook
+from ttl_mm.engine.hooks.trial_hook import TrialHook
+from ttl_mm.engine.optim.amp import AmpOptimWrapper
 from ttl_mm.engine.optim.lars import LARS
+from ttl_mm.engine.optim.muon import Muon
 from ttl_mm.engine.optim.optim_constructor import OptimWrapperConstructor
 from ttl_mm.engine.runner.loop import EpochLoop, IterLoop
 from ttl_mm.engine.runner.runner import Runner
 
 __all__ = [
     'LARS',
+    'AmpOptimWrapper',
     'BadImagesHook',
     'CheckpointHook',
     'CollapseHook',
+    'ConsoleHook',
     'EpochLoop',
     'FiniteHook',
     'FrozenBackboneHook',
     'GaugeHook',
     'IterLoop',
+    'JudgeHook',
+    'Muon',
     'OptimWrapperConstructor',
     'PreemptionHook',
     'PreflightHook',
@@ -38,4 +48,6 @@ __all__ = [
     'Runner',
     'StallHook',
     'TargetUpdateHook',
+    'TimeLimitHook',
+    'TrialHook',
 ]

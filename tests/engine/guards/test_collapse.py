@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.helpers.two_processes import in_two_processes
 from ttl_mm.engine.guards.collapse import CollapseHook
 from ttl_mm.engine.state.exit_codes import TrainingStopped
 from ttl_mm.errors import UserError
@@ -68,3 +69,12 @@ def test_looks_every_interval_and_stops_after_alarms_in_a_row():
         look_at(point(32, 64), iterations=4, stop_after=2)
     with pytest.raises(UserError, match='stop_after=0'):
         CollapseHook(stop_after=0)
+
+
+def alarms_of_rank(rank: int) -> int:
+    return len(look_at(point(32, 64) if rank else gaussian(32, 64), iterations=4))
+
+
+def test_ranks_decide_alike(tmp_path):
+    """By the mean over the ranks: one batch that looks collapsed is no alarm on its own."""
+    assert in_two_processes(tmp_path, alarms_of_rank) == [0, 0]

@@ -18,6 +18,7 @@ model = dict(
     ),
 )
 """
+NARROW = "'ResNet_CIFAR', depth=18, base_channels=8, stem_channels=8"
 PRETRAINED = "model.update(init_cfg=dict(type='Pretrained', checkpoint='{path}'{prefix}))"
 
 
@@ -62,6 +63,7 @@ def test_fewer_images_than_a_batch(tmp_path, images):
         ),
         ('deputy=4', {}, 'a batch of 4 has 3'),
         ('deputy=(2, 10)', {}, 'a batch of 4 has 3'),
+        ('', {"'LeNet5'": NARROW}, 'gives 64 channels and the neck takes 120'),
         ('', {}, 'no hook would move the target network. Add to the config'),
     ],
 )
@@ -103,7 +105,10 @@ def test_a_work_dir_in_use(tmp_path, images):
     config = write_config(tmp_path / 'config.py', images)
     assert run(config, tmp_path / 'work') == [0]
     assert run(config, tmp_path / 'work', resume=None) == [USER_ERROR]
-    assert 'reached iteration 20: add --resume' in log_file(tmp_path / 'work').read_text()
+    assert (
+        'reached iteration 20 (epoch_4.pth): add --resume'
+        in log_file(tmp_path / 'work').read_text()
+    )
 
 
 def test_the_work_dir_of_another_model(tmp_path, images):
@@ -141,11 +146,25 @@ def test_what_no_longer_matches_is_said_on_resume(tmp_path, images):
     assert 'batch size per rank 4 -> 7' in log
     assert 'iterations per epoch 5 -> 3' in log
     assert 'optim_wrapper.accumulative_counts: 1 -> 2' in log
-    # 8 of 20 iterations were 1.6 epochs, which are now 4 of 12 (rounded down to whole batches)
+    # 12 of the 22 images of the second epoch were used: one batch of 7 is left of it, the last of
+    # the 6 that two epochs have now
     lines = (work / 'curve_0.txt').read_text().splitlines()
-    assert [int(line.split()[0]) for line in lines] == [*range(1, 9), *range(5, 13)]
+    assert [int(line.split()[0]) for line in lines] == [*range(1, 9), *range(6, 13)]
 
 
 def test_a_run_that_counts_iterations_goes_on_counting(tmp_path, images):
     work = stop_and_go_on(tmp_path, images, ITERATIONS)
     assert list(curve(work)) == list(range(1, 21))
+
+
+@pytest.mark.parametrize('images', [44], indirect=True)
+def test_a_batch_that_the_learning_rate_is_not_meant_for(tmp_path, toy):
+    few = ITERATIONS.replace('20', '1')
+    for work, base, enable in (('same', 8, False), ('other', 4, False)):
+        scaling = f'auto_scale_lr = dict(enable={enable}, base_batch_size={base})\n'
+        assert toy(work, ranks=2, loop=few, more=scaling) == [0, 0]
+        warned = (
+            '2 processes x 4 = 8 images, and the learning rate is meant for 4 '
+            '(auto_scale_lr.base_batch_size). To scale it with the batch (from 0.05 to 0.1)'
+        ) in log_file(tmp_path / work).read_text()
+        assert warned == (work == 'other')

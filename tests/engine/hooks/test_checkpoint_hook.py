@@ -90,6 +90,15 @@ def test_the_best_epoch_by_a_metric_that_is_logged_after_it_resumes_there(train)
     assert {**best, 'time': 0} == {**third, 'time': 0}
 
 
+def test_a_best_that_never_comes_is_told_once_with_the_nearest_name(train):
+    work = train("interval=1, save_best='los'")
+    assert names(work) == [f'epoch_{i}.pth' for i in (1, 2, 3, 4)]
+    warnings = [line for line in log_file(work).read_text().splitlines() if 'save_best' in line]
+    assert sum("'los' has no value so far" in line for line in warnings) == 1
+    assert any("Did you mean 'loss'?" in line for line in warnings)
+    assert names(train("save_best='auto'", work='none', code=USER_ERROR)) == []
+
+
 def test_last_is_saved_whatever_the_interval(train):
     assert names(train('interval=3')) == ['epoch_3.pth', 'epoch_4.pth']
 
@@ -117,6 +126,17 @@ def test_validation_leaves_no_trace_in_the_training_and_a_killed_one_is_made_up_
     assert best[0]['meta']['iter'] == best[1]['meta']['iter']
     hooks = [state['ttl_mm']['hooks']['CheckpointHook']['best'] for state in best]
     assert hooks[0] == hooks[1]
+
+
+@pytest.mark.parametrize('images', [44], indirect=True)
+def test_ranks_whose_losses_differ_save_the_same_best(tmp_path, images):
+    checkpoint = "dict(type='ttl_mm.CheckpointHook', interval=1, save_best='loss')"
+    config = write_config(tmp_path / 'config.py', images, checkpoint=checkpoint, timeout=10)
+    work = tmp_path / 'work'
+    assert run(config, work, ranks=2) == [0, 0]
+    losses = {i: float.fromhex(loss) for i, loss in curve(work).items()}  # of rank 0
+    assert read_seal(work / 'best_loss.pth').iteration == min(losses, key=losses.get)
+    assert losses != {i: float.fromhex(loss) for i, loss in curve(work, rank=1).items()}
 
 
 def test_the_disk_fills_up_during_a_run(train):

@@ -153,6 +153,11 @@ def test_without_the_hook_mmengines_runner_stops_and_says_the_line_that_helps(
 
 
 def test_a_model_without_a_target_is_refused():
+    sizes = dict(online_sizes=None, target_sizes=None)
+    head = TruncatedTripletHead(None, deputy=(1, 3), gamma=1.0)
+    model = TTLAlgorithm(Part(12, 8), Part(8, 5), head, target_momentum=None, **sizes)
+    with pytest.raises(UserError, match='no target network'):
+        TargetUpdateHook(horizon_epochs=1).before_train(fake_runner(model, iteration=0))
     with pytest.raises(UserError, match='the model is a Linear'):
         TargetUpdateHook(horizon_epochs=1).before_train(fake_runner(nn.Linear(2, 2), iteration=0))
 

@@ -1,6 +1,8 @@
-"""From the command line to a run: precision, trackers, progress, exit codes."""
+"""From the command line to a run: trackers, progress, exit codes."""
 
 import json
+import re
+import sys
 from unittest.mock import Mock
 
 import pytest
@@ -21,7 +23,7 @@ log_level = 'INFO'
 
 
 def test_progress_in_log_and_tensorboard(tmp_path, toy):
-    assert toy(accumulation=2, more=LOGGED) == [0]
+    assert toy(accumulation=2, more=LOGGED, options={'plain': True}) == [0]
     line = next(x for x in log_file(tmp_path / 'work').read_text().splitlines() if '[2][3/5]' in x)
     assert all(word in line for word in ('lr:', 'eta:', 'loss:', 'images_per_s:', 'data_wait:'))
     (scalars,) = tmp_path.glob('work/*/vis_data/scalars.json')
@@ -32,42 +34,47 @@ def test_progress_in_log_and_tensorboard(tmp_path, toy):
     assert [event.step for event in events.Scalars('loss')] == list(range(1, 21))
 
 
-def test_mixed_precision_needs_a_gpu(monkeypatch):
-    monkeypatch.setattr(launch.torch.cuda, 'is_available', lambda: False)
-    recipe = Config.fromfile(ROOT / 'configs/ttl_r50_8xb104_200e.py')
-    launch._choose_precision(recipe, amp=False)
-    assert recipe.optim_wrapper.type == 'OptimWrapper'
-    assert 'loss_scale' not in recipe.optim_wrapper
-    with pytest.raises(UserError, match='--amp needs a GPU'):
-        launch._choose_precision(recipe, amp=True)
-    monkeypatch.setattr(launch.torch.cuda, 'is_available', lambda: True)
-    cfg = Config({'optim_wrapper': {'type': 'OptimWrapper'}})
-    launch._choose_precision(cfg, amp=True)
-    assert cfg.optim_wrapper == {'type': 'AmpOptimWrapper', 'loss_scale': 'dynamic'}
-
-
 def test_a_tracker_is_one_option(monkeypatch):
     cfg = Config.fromfile(ROOT / 'configs/ttl_r50_8xb104_200e.py')
     with pytest.raises(UserError, match='pip install wandb'):
         launch._add_tracker(cfg, 'wandb')
-    monkeypatch.setitem(launch.sys.modules, 'wandb', object())
+    monkeypatch.setitem(sys.modules, 'wandb', object())
     launch._add_tracker(cfg, 'wandb')
     kinds = [backend['type'] for backend in cfg.visualizer.vis_backends]
     assert kinds == ['LocalVisBackend', 'TensorboardVisBackend', 'WandbVisBackend']
+    choices = re.search(r'trackers = \((.*)\)', (ROOT / 'tools/train.py').read_text())[1]
+    assert [name.strip("'") for name in choices.split(', ')] == list(launch.TRACKERS)
 
 
 def test_every_end_has_its_code_and_the_launcher_learns_the_first(tmp_path, monkeypatch, capsys):
     told = tmp_path / 'code'
     monkeypatch.setenv('TTL_EXIT_FILE', str(told))
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     assert launch.exit_code(lambda: None) == 0
+    assert exit_codes.told_by_first() is None
     for error, code in [
         (UserError('change it'), 2),
         (exit_codes.TrainingStopped('stopped'), 3),
         (exit_codes.Preempted('saved'), 75),
         (ValueError('unforeseen'), 1),
+        (KeyboardInterrupt(), 130),
+        (PermissionError(13, 'Permission denied', 'x'), 2),
     ]:
-        told.write_text('')
+        told.unlink(missing_ok=True)  # a cleaner of temporary files came by
         assert launch.exit_code(Mock(side_effect=error)) == code
         assert launch.exit_code(lambda: 1 / 0) == 1
-        assert told.read_text() == str(code)
-        assert str(error) in capsys.readouterr().err
+        assert exit_codes.told_by_first() == (code, 0)
+        line = capsys.readouterr().err.splitlines()[0]
+        assert (error.args[1] if code == 2 and len(error.args) > 1 else str(error)) in line
+
+
+def test_workers_fit_the_cores_of_a_process(monkeypatch):
+    monkeypatch.setattr('os.sched_getaffinity', lambda pid: set(range(6)), raising=False)
+    monkeypatch.setenv('LOCAL_WORLD_SIZE', '2')
+    assert launch.usable_cores() == 3
+    monkeypatch.setenv('LOCAL_WORLD_SIZE', '8')
+    assert launch.usable_cores() == 1
+    cfg = Config({'train_dataloader': {'num_workers': 8}, 'val_dataloader': {'num_workers': 2}})
+    launch.fit_workers(cfg, 3)
+    assert cfg.train_dataloader.num_workers == 3
+    assert cfg.val_dataloader.num_workers == 2

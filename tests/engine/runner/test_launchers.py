@@ -10,16 +10,24 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.paths import ROOT
+from tests.helpers.slurm import requeued, stand_ins
 from tests.helpers.toy_run import LONG, assert_same_run, curve, free_port, run, wait_for_steps
+from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.engine.state.exit_codes import PREEMPTED, STALLED, USER_ERROR
 
+BREAK = """
+custom_imports['imports'].append('tests.engine.guards.test_stall')
+custom_hooks = [dict(type='BreakHook')]
+"""
 pytestmark = [pytest.mark.faults, pytest.mark.parametrize('images', [44], indirect=True)]
 
 
 def launch(script, config, *options, train=False, **environment):
     """Start a script in a session of its own; with ``train`` wait until it trains."""
     work = config.with_name('work')
-    command = [ROOT / 'tools' / script, config, *options, '--work-dir', work]
+    script = ROOT / 'tools' / script
+    interpreter = [sys.executable] if script.suffix == '.py' else []
+    command = [*interpreter, script, config, *options, '--work-dir', work]
     env = {**os.environ, 'PYTHON': sys.executable, 'PYTHONPATH': str(ROOT), **environment}
     with open(f'{work}.log', 'a') as log:
         job = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
@@ -124,39 +132,84 @@ def test_errors_of_the_user_are_one_line_and_code_2(tmp_path, toy_config):
     assert 'train(' not in log  # no traceback of ours
 
 
-SRUN = """#!/usr/bin/env bash
-trap - USR1 TERM  # tasks are children of a daemon, not of the script
-while [[ $1 == --* ]]; do shift; done
-for rank in $(seq 0 $((SLURM_NTASKS - 1))); do
-    SLURM_PROCID=$rank SLURM_LOCALID=$rank "$@" &
-    echo $! >> "$TASKS"
-done
-code=0
-for pid in $(tail -n $SLURM_NTASKS "$TASKS"); do
-    wait $pid || { c=$?; [ $c -gt $code ] && code=$c; }
-done
-exit $code
-"""
-SCONTROL = """#!/usr/bin/env bash
-case $1 in show) echo 127.0.0.1 ;; requeue) echo "$2" >> "$REQUEUED" ;; esac
-"""
+def slurm(tmp_path, config, train=True, **environment):
+    """Start the Slurm script with stand-ins for srun and scontrol; the job, and its ranks' ids."""
+    env = stand_ins(tmp_path, TTL_EXIT_FILE=str(tmp_path / 'exit'), **environment)
+    job = launch('slurm_train.sh', config, train=train, **env)
+    return job, [int(pid) for pid in (tmp_path / 'tasks').read_text().split()] if train else []
 
 
 def test_slurm_requeues_and_resumes(tmp_path, config):
-    """With stand-ins for srun and scontrol."""
-    for name, script in (('srun', SRUN), ('scontrol', SCONTROL)):
-        (tmp_path / name).write_text(script)
-        (tmp_path / name).chmod(0o755)
-    tasks, requeued = tmp_path / 'tasks', tmp_path / 'requeued'
-    slurm = dict(
-        PATH=f'{tmp_path}:{os.environ["PATH"]}', MASTER_PORT=str(free_port()), TASKS=str(tasks),
-        REQUEUED=str(requeued), SLURM_NTASKS='2', SLURM_JOB_ID='77', SLURM_JOB_NODELIST='node',
-        SLURM_NODELIST='node', SLURM_SUBMIT_DIR=str(ROOT),
-    )  # fmt: skip
-    job = launch('slurm_train.sh', config, train=True, **slurm)
-    for pid in tasks.read_text().split():
-        os.kill(int(pid), signal.SIGUSR1)
+    job, ranks = slurm(tmp_path, config)
+    for pid in ranks:
+        os.kill(pid, signal.SIGUSR1)
     assert job.wait(200) == PREEMPTED
-    assert launch('slurm_train.sh', config, **slurm).wait(200) == 0
-    assert requeued.read_text() == '77\n'
+    assert slurm(tmp_path, config, train=False)[0].wait(200) == 0
+    assert requeued(tmp_path) == ['77']
     assert_same_run(tmp_path / 'work', tmp_path / 'whole', ranks=2)
+
+
+def test_slurm_scancel_saves_and_does_not_requeue(tmp_path, config):
+    job, ranks = slurm(tmp_path, config, JOB_STATE='COMPLETING')
+    for pid in ranks:
+        os.kill(pid, signal.SIGTERM)
+    assert job.wait(200) == PREEMPTED
+    assert sealed_files(tmp_path / 'work')
+    assert requeued(tmp_path) == []
+
+
+@pytest.mark.parametrize('kill', ['yes', 'no'])
+def test_slurm_ends_with_the_error_of_one_rank(tmp_path, toy_config, kill):
+    """Rank 0 fails, and rank 1 is blocked, also where srun does not kill it."""
+    config = toy_config(LONG, timeout=1800, more=BREAK)
+    job, _ = slurm(tmp_path, config, CAN_KILL=kill)
+    began = time.monotonic()
+    assert job.wait(100) == USER_ERROR
+    assert time.monotonic() - began <= 60
+    assert 'rank 0 was the first to end, with code 2' in (tmp_path / 'work.log').read_text()
+    assert requeued(tmp_path) == []
+    assert_no_orphans(job)
+
+
+def test_slurm_names_a_silent_rank_and_requeues(tmp_path, toy_config):
+    job, ranks = slurm(tmp_path, toy_config(LONG, timeout=1800))
+    os.kill(ranks[1], signal.SIGSTOP)
+    began = time.monotonic()
+    assert job.wait(150) == STALLED
+    took = time.monotonic() - began
+    assert took <= 90
+    log = (tmp_path / 'work.log').read_text()
+    assert 'stopped rank 0: rank 1 does not answer' in log
+    assert requeued(tmp_path) == ['77']
+
+
+def test_two_machines_end_together(tmp_path, toy_config):
+    """Torchrun on each, rank 0 fails; the other machine neither waits for 1800 s nor restarts."""
+    config = toy_config(LONG, timeout=1800, more=BREAK)
+    place = dict(
+        NNODES='2', MASTER_ADDR='127.0.0.1', PORT=str(free_port()),
+        TTL_EXIT_FILE=str(tmp_path / 'shared'),
+    )  # fmt: skip
+    jobs = [launch('dist_train.sh', config, '1', NODE_RANK=str(node), **place) for node in (0, 1)]
+    wait_for_steps(tmp_path / 'work', seconds=200)
+    began = time.monotonic()
+    assert [job.wait(100) for job in jobs] == [USER_ERROR, USER_ERROR]
+    assert time.monotonic() - began <= 60
+    for job in jobs:
+        assert_no_orphans(job)
+
+
+@pytest.mark.parametrize('ranks', [1, 2])
+@pytest.mark.parametrize('workers', [0, 2])
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_the_whole_process_group_saves(tmp_path, toy_config, number, workers, ranks):
+    config, work = toy_config(LONG, workers=workers), tmp_path / 'work'
+    if ranks == 1:
+        job = launch('train.py', config)
+        wait_for_steps(work, 1, 200, alive=lambda: job.poll() is None)
+    else:
+        job = launch('dist_train.sh', config, '2', train=True)
+    os.killpg(job.pid, number)
+    assert job.wait(60) == PREEMPTED
+    assert sealed_files(work)[0][1].iteration == max(curve(work))
+    assert_no_orphans(job)

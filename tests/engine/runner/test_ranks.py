@@ -28,20 +28,22 @@ def test_a_killed_rank_ends_the_others(tmp_path, toy_config):
     assert time.monotonic() - killed < 10
 
 
-@pytest.mark.parametrize('stopped', [0, 1])
-def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, toy_config, stopped):
-    work = tmp_path / 'work'
-    pids = start(toy_config(LONG, timeout=3), work, ranks=2)
-    wait_for_steps(work)
-    os.kill(pids[stopped], signal.SIGSTOP)
+def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, toy_config):
+    """Two runs side by side, since both do nothing but wait: rank 0 of one, rank 1 of the other."""
+    config, works = toy_config(LONG, timeout=3), [tmp_path / 'first', tmp_path / 'second']
+    runs = [start(config, work, ranks=2) for work in works]
+    for stopped, (pids, work) in enumerate(zip(runs, works)):
+        wait_for_steps(work)
+        os.kill(pids[stopped], signal.SIGSTOP)
     began = time.monotonic()
-    assert wait([pids[1 - stopped]]) == [STALLED]
+    assert wait([runs[0][1], runs[1][0]]) == [STALLED, STALLED]
     assert time.monotonic() - began < 3 + 15
-    os.kill(pids[stopped], signal.SIGKILL)
-    wait([pids[stopped]])
-    log = log_file(work, rank=1 - stopped).read_text()
+    for stopped, pids in enumerate(runs):
+        os.kill(pids[stopped], signal.SIGKILL)
+        wait([pids[stopped]])
     # rank 0 keeps the store of a job that no launcher started
-    assert ('rank 1 does not answer' if stopped else 'rank 0, which keeps the store') in log
+    assert 'rank 0 or its launcher is gone' in log_file(works[0], rank=1).read_text()
+    assert 'rank 1 does not answer' in log_file(works[1], rank=0).read_text()
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
@@ -52,6 +54,17 @@ def test_a_signal_to_any_rank_saves_on_all(tmp_path, toy, number, rank):
     (path, seal), *_ = sealed_files(work)
     assert (path.name, seal.iteration) == ('iter_8.pth', 8)  # the vote is counted one step later
     assert sorted(curve(work, rank=1)) == list(range(1, 9))
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_the_run_and_its_workers_saves(tmp_path, toy_config, number):
+    """systemd, some batch systems and `kill -- -PID` signal all processes of a group."""
+    work = tmp_path / 'work'
+    (pid,) = start(toy_config(LONG, workers=2), work, prepare=os.setpgrp)
+    wait_for_steps(work, ranks=1)
+    os.killpg(pid, number)
+    assert wait([pid]) == [PREEMPTED]
+    assert sealed_files(work)[0][1].iteration == max(curve(work))
 
 
 def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, toy):

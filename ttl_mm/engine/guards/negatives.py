@@ -15,10 +15,11 @@ def check_negatives(runner) -> None:
         return
     batch = RunSettings.of(runner).batch_size_per_rank
     images = batch * (get_world_size() if head.gather_negatives else 1)
-    window = head.window(images - 1)
-    if window and window[1] > images - 1:
+    negatives = head.num_negatives(images)
+    window = head.window(negatives)
+    if window and window[1] > negatives:
         raise UserError(
             f'deputy={head.deputy!r} asks for the negative of rank {window[1]}, and a batch of '
-            f'{images} has {images - 1}: enlarge train_dataloader.batch_size or choose a deputy '
+            f'{images} has {negatives}: enlarge train_dataloader.batch_size or choose a deputy '
             'of lower rank.'
         )

@@ -4,8 +4,10 @@ from mmengine.hooks import Hook
 
 from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards.accumulation import check_accumulation, update_targets_once_per_step
+from ttl_mm.engine.guards.batch_size import check_batch_size
 from ttl_mm.engine.guards.data_size import check_last_batch
 from ttl_mm.engine.guards.memory_bank import check_memory_bank
+from ttl_mm.engine.guards.neck_width import check_neck_width
 from ttl_mm.engine.guards.negatives import check_negatives
 from ttl_mm.engine.guards.pretrained import check_pretrained
 from ttl_mm.engine.guards.target_update import check_target_update
@@ -23,6 +25,8 @@ class PreflightHook(Hook):
             return  # a test run, whose loop is None or still a config
         check_last_batch(runner)
         check_accumulation(runner)
+        check_batch_size(runner)
+        check_neck_width(runner)
         check_negatives(runner)
         check_memory_bank(runner)
         check_pretrained(runner)

@@ -4,100 +4,197 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import count
+from typing import Any, NamedTuple
 
 from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
 from torch import distributed as dist
 
-from ttl_mm.engine.state.exit_codes import STALLED, tell_launcher
+from ttl_mm.compat.mmengine_private import built_train_loop
+from ttl_mm.engine.guards.preemption import PreemptionHook
+from ttl_mm.engine.state.control_group import gather
+from ttl_mm.engine.state.exit_codes import STALLED, tell_launcher, told_by_first
+from ttl_mm.engine.state.signs_of_life import report_life, signs_of_life
 from ttl_mm.registry import HOOKS
 
-PERIOD = 0.5  # seconds between two checks
+TIMEOUT = 1800  # seconds, where a config has no env_cfg.dist_cfg.timeout
+PERIOD = 0.5  # seconds between two reports of a rank
+RANKS_PER_PERIOD = 64  # more ranks report more rarely: each of them reads the reports of all
 PATIENCE = 8.0  # seconds that torch's key-value store of the job gets to answer
+GRACE = 10.0  # seconds in which a rank may end by itself after another one has ended
+
+
+class Report(NamedTuple):
+    """What a rank says about itself."""
+
+    number: int  # grows while the process lives
+    step: int
+    life: int  # signs of life from hooks that work for long
+
+
+class Peers:
+    """When each rank last reported, and when any of them last got on."""
+
+    def __init__(self, now: float) -> None:
+        self.reports: dict[int, Report] = {}
+        self._changed: dict[int, float] = {}
+        self.progress = now  # when any rank last made a step or gave a sign of life
+
+    def see(self, reports: dict[int, Report], now: float) -> None:
+        """Take note of the newest reports."""
+        for rank, report in reports.items():
+            before = self.reports.get(rank)
+            if report != before:
+                self._changed[rank] = now
+            if before is None or report[1:] != before[1:]:
+                self.progress = now
+        self.reports = reports
+
+    def silent(self, now: float, seconds: float) -> list[int]:
+        """The ranks that have reported nothing for so long."""
+        return [rank for rank, changed in self._changed.items() if now - changed > seconds]
+
+    def behind(self) -> tuple[list[int], int]:
+        """The ranks at the lowest step, and that step."""
+        least = min(report.step for report in self.reports.values())
+        return [rank for rank, report in self.reports.items() if report.step == least], least
 
 
 @HOOKS.register_module()
 class StallHook(Hook):
-    """A thread on every rank that ends its process after ``timeout`` seconds without a step.
+    """Threads on every rank that end its process when the job cannot go on.
 
-    If one rank hangs, all others wait for it in the next collective, so every survivor notices.
-    Each thread writes a counter and the current iteration into torch's key-value store of the job,
-    twice a second. A rank whose counter stands still is stopped or gone; if all counters move, the
-    rank at the lowest iteration hangs. The process also ends when the launcher has died.
+    Every rank writes a report (:class:`Report`) into torch's key-value store of the job twice a
+    second and reads those of all others. A process ends
+
+    - with the code of the rank that ended first, ten seconds after that rank told its launcher;
+    - after ``silence`` seconds without a report of some rank: it is stopped or gone, or so is
+      rank 0, which keeps the store of a job that torchrun did not start;
+    - after ``timeout`` seconds in which no rank made a step or gave a sign of life
+      (:mod:`ttl_mm.engine.state.signs_of_life`): the rank at the lowest iteration hangs, and all
+      others wait for it in a collective;
+    - when its launcher is gone, unless it is about to save and end anyway.
+
+    Assumed of a GPU: a rank that waits for NCCL or CUDA does not hold Python's global lock, so its
+    threads go on reporting.
 
     Args:
         timeout: Seconds; by default ``env_cfg.dist_cfg.timeout``, or half an hour.
+        silence: Seconds.
     """
 
     priority = 'VERY_LOW'
 
-    def __init__(self, timeout: float | None = None) -> None:
-        self.timeout = timeout or 0.0
+    def __init__(self, timeout: float | None = None, silence: float = 60.0) -> None:
+        self.timeout, self.silence = timeout or 0.0, silence
         self._done = threading.Event()
+        self._first: tuple[int, int] | None = None  # code and rank, of the rank that ended first
+        self._reporting: threading.Thread | None = None
 
-    def before_train(self, runner) -> None:
+    def before_run(self, runner) -> None:
         configured = runner.cfg.get('env_cfg', {}).get('dist_cfg', {}).get('timeout')
-        self.timeout = self.timeout or configured or 1800
+        self.timeout = self.timeout or configured or TIMEOUT
         self.rank, self.world_size = get_dist_info()
-        self._step, self._moved = runner.iter, time.monotonic()
-        if self.world_size > 1 and 'MASTER_ADDR' in os.environ:
-            self._launcher = os.getppid()
-            address = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])
-            patience = timedelta(seconds=PATIENCE)
-            self._store = dist.TCPStore(*address, is_master=False, timeout=patience)  # type: ignore[attr-defined]
-            for job in (self._report_progress, self._watch):
-                threading.Thread(target=job, daemon=True).start()
+        if self.world_size == 1 or 'MASTER_ADDR' not in os.environ:
+            return
+        if built_train_loop(runner) is None:
+            return  # a test run
+        self._launcher = os.getppid()
+        self._period = PERIOD * max(1.0, self.world_size / RANKS_PER_PERIOD)
+        self._preemption = next((h for h in runner.hooks if isinstance(h, PreemptionHook)), None)
+        address = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])
+        patience = timedelta(seconds=PATIENCE)
+        self._store = dist.TCPStore(*address, is_master=False, timeout=patience)  # type: ignore[attr-defined]
+        self._heard = time.monotonic()  # when the store last answered
+        self._peers = Peers(self._heard)
+        self._reporting = threading.Thread(target=self._report, args=(runner,), daemon=True)
+        self._reporting.start()
+        for job in (self._watch, self._read_exit_file):
+            threading.Thread(target=job, daemon=True).start()
 
-    def _after_iter(self, runner, *args, **kwargs) -> None:
-        self._step, self._moved = runner.iter, time.monotonic()
+    def after_val_iter(self, runner, *args, **kwargs) -> None:
+        report_life(runner)
 
     def after_train(self, runner) -> None:
-        self._done.set()
+        if self._reporting is not None:
+            gather(None)  # nobody leaves, and falls silent, before all have finished
+            self._done.set()
+            self._reporting.join(PATIENCE)
 
-    def _report_progress(self) -> None:
-        """Write counter and iteration into the store. Blocks, or fails, when the store is gone."""
+    def _report(self, runner: Any) -> None:
+        """Exchange reports. Blocks, or ends, when the store is gone."""
         for number in count():
-            self._store.set(f'ttl_mm/{self.rank}', f'{number} {self._step}')
-            if self._done.wait(PERIOD):
+            report = Report(number, runner.iter, signs_of_life(runner))
+            try:
+                self._store.set(f'ttl_mm/{self.rank}', ' '.join(map(str, report)))
+                reports = self._read()
+            except RuntimeError:  # of torch, when the connection is lost
+                return
+            self._heard = time.monotonic()
+            self._peers.see(reports, self._heard)
+            if self._done.wait(self._period):
+                return
+
+    def _read(self) -> dict[int, Report]:
+        """The reports of the ranks that have written one."""
+        keys = {f'ttl_mm/{rank}': rank for rank in range(self.world_size)}
+        if not self._store.check(list(keys)):
+            keys = {key: rank for key, rank in keys.items() if self._store.check([key])}
+        texts = self._store.multi_get(list(keys))
+        return {r: Report(*map(int, text.split())) for r, text in zip(keys.values(), texts)}
+
+    def _read_exit_file(self) -> None:
+        """Look for a rank that has ended; in a thread of its own, as a file system may hang."""
+        while not self._done.wait(4 * PERIOD):
+            if first := told_by_first():
+                self._done.wait(GRACE)
+                self._first = first
                 return
 
     def _watch(self) -> None:
-        """End the process after the time-out; never waits for another rank or for the store."""
+        """End the process when it is time; waits neither for another rank nor for the store."""
         while not self._done.wait(PERIOD):
-            if os.getppid() != self._launcher:
-                self._end('the launcher is gone')
-            if time.monotonic() - self._moved > self.timeout:
-                finding = ['rank 0, which keeps the store of the job, does not answer']
-                asking = threading.Thread(target=self._name_the_rank, args=(finding,), daemon=True)
-                asking.start()
-                asking.join(PATIENCE)
-                self._end(finding[-1])
+            if self._first is not None:
+                code, rank = self._first
+                self._end(f'rank {rank} has ended with code {code}, and its message says why', code)
+            now = time.monotonic()
+            if now - self._heard > self.silence:
+                self._end_stalled(self._store_is_silent())
+            elif silent := self._peers.silent(now, self.silence):
+                self._end_stalled(f'{_ranks(silent)} does not answer, it is stopped or gone')
+            elif now - self._peers.progress > self.timeout:
+                self._end_stalled(self._why_nothing_moves(now))
+            elif os.getppid() != self._launcher and not self._is_leaving():
+                self._end_stalled('the launcher is gone')
 
-    def _name_the_rank(self, finding: list[str]) -> None:
-        before = self._read()
-        time.sleep(3 * PERIOD)
-        after = self._read()
-        silent = [str(rank) for rank in range(self.world_size) if before[rank] == after[rank]]
-        least = min(step for _, step in after)
-        behind = [str(rank) for rank, (_, step) in enumerate(after) if step == least]
-        if silent:
-            finding.append(f'rank {", ".join(silent)} does not answer, it is stopped or gone')
-        else:
-            finding.append(f'rank {", ".join(behind)} hangs after iteration {least + 1}')
+    def _is_leaving(self) -> bool:
+        return self._preemption is not None and self._preemption.asked
 
-    def _read(self) -> list[list[int]]:
-        """The counter and the iteration of every rank; -1 before its first report."""
-        keys = [f'ttl_mm/{rank}' for rank in range(self.world_size)]
-        reports = (self._store.get(k) if self._store.check([k]) else '-1 -1' for k in keys)
-        return [[int(number) for number in report.split()] for report in reports]
+    def _store_is_silent(self) -> str:
+        host = os.environ['MASTER_ADDR']
+        return f'the store of the job on {host} does not answer: rank 0 or its launcher is gone'
 
-    def _end(self, finding: str) -> None:
-        message = (
-            f'stopped: rank {self.rank} made no step for {self.timeout:g} s: {finding}. Start '
-            f'again with --resume (exit code {STALLED}).'
-        )
-        print(message, file=sys.stderr, flush=True)
-        tell_launcher(STALLED)
-        os._exit(STALLED)
+    def _why_nothing_moves(self, now: float) -> str:
+        short = max(3 * self._period, min(self.timeout, self.silence) / 2)
+        no_step = f'no rank made a step for {self.timeout:g} s'
+        if now - self._heard > short:
+            return f'{no_step}; {self._store_is_silent()}'
+        if silent := self._peers.silent(now, short):
+            return f'{no_step}; {_ranks(silent)} does not answer, it is stopped or gone'
+        behind, step = self._peers.behind()
+        return f'{no_step}; {_ranks(behind)} hangs after iteration {step}'
+
+    def _end_stalled(self, finding: str) -> None:
+        self._end(f'{finding}. Start again with --resume (exit code {STALLED})', STALLED)
+
+    def _end(self, finding: str, code: int) -> None:
+        print(f'stopped rank {self.rank}: {finding}.', file=sys.stderr, flush=True)
+        tell_launcher(code)
+        os._exit(code)
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f'rank {", ".join(map(str, ranks))}'

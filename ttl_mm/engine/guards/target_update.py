@@ -8,6 +8,7 @@ from ttl_mm.models.algorithm import ADD_THE_HOOK, TTLAlgorithm
 
 def check_target_update(runner) -> None:
     """Refuse to train a model whose target network nothing would move."""
-    needed = isinstance(unwrap_model(runner.model), TTLAlgorithm)
+    model = unwrap_model(runner.model)
+    needed = isinstance(model, TTLAlgorithm) and model.has_target
     if needed and not any(isinstance(hook, TargetUpdateHook) for hook in runner.hooks):
         raise UserError(f'no hook would move the target network. {ADD_THE_HOOK}')

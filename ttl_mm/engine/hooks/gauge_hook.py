@@ -14,6 +14,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import pooled
 from ttl_mm.gauges.clustering import RankExplorer, class_divergence
 from ttl_mm.gauges.collapse import effective_rank, feature_std
+from ttl_mm.models import TruncatedTripletHead
 from ttl_mm.registry import HOOKS
 
 PARTS = {
@@ -94,9 +95,14 @@ class GaugeHook(Hook):
             return
         labels = labels.to(features.device)
         self._kept['labels'].append(labels)
-        if len(outputs.get('targets', ())) > 1 and outputs.get('predictions'):
+        keys = outputs.get('targets', [])
+        if isinstance(head, TruncatedTripletHead):
+            if head.both_views:
+                return  # its ranks are those among the negatives of two views
+            keys = keys or outputs['projections']  # without a target network
+        if len(keys) > 1 and outputs.get('predictions'):
             gather = getattr(head, 'gather_negatives', False)
-            self._explore(outputs['predictions'][0], outputs['targets'][1], labels, gather)
+            self._explore(outputs['predictions'][0], keys[1], labels, gather)
 
     def _explore(self, query: Tensor, key: Tensor, labels: Tensor, gather: bool) -> None:
         """Rank the negatives of view 1 among the target projections of view 2, as the head does."""

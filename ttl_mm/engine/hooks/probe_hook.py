@@ -1,5 +1,6 @@
 """How good are the features by now? The probe of :mod:`ttl_mm.evaluation.probe` while training."""
 
+from functools import partial
 from typing import Any
 
 from mmengine.dist import is_main_process
@@ -7,6 +8,7 @@ from mmengine.hooks import Hook
 
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+from ttl_mm.engine.state.signs_of_life import report_life
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.probe import Probe
 from ttl_mm.registry import HOOKS
@@ -67,7 +69,8 @@ class ProbeHook(Hook):
     def _measure(self, runner, step: int, linear: bool) -> None:
         rng = get_rng_state()
         try:
-            scores = self.probe.measure(unwrap_model(runner.model), linear)
+            alive = partial(report_life, runner)
+            scores = self.probe.measure(unwrap_model(runner.model), linear, alive)
         finally:
             set_rng_state(rng)
         if step:  # for CheckpointHook(save_best=...), which never saves a start

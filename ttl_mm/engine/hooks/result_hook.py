@@ -1,6 +1,7 @@
 """The figures of an evaluation: those of the last and those of the best epoch."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from mmengine.hooks import Hook
 
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
+from ttl_mm.engine.state.signs_of_life import report_life
 from ttl_mm.evaluation.features import data_identity, versions, weights_hash
 from ttl_mm.registry import HOOKS
 
@@ -58,7 +60,8 @@ class ResultHook(Hook):
     def _write(self, runner) -> None:
         if not self._identities:  # once: it takes a look at every file
             loaders = {'train': runner.train_dataloader, 'val': runner.val_dataloader}
-            self._identities = {name: data_identity(x.dataset) for name, x in loaders.items()}
+            alive = partial(report_life, runner)
+            self._identities = {n: data_identity(x.dataset, alive) for n, x in loaders.items()}
         model: Any = unwrap_model(runner.model)
         protocol = self.protocol + self._ran
         result = {
@@ -71,7 +74,10 @@ class ResultHook(Hook):
             'versions': versions(),
         }
         path = Path(runner.work_dir) / 'results.json'
-        path.write_text(json.dumps(result, indent=2) + '\n')
+        try:
+            path.write_text(json.dumps(result, indent=2) + '\n')
+        except OSError as error:  # the figures are in the checkpoint too
+            runner.logger.warning(f'{path} cannot be written ({error.strerror}); the run goes on')
         if runner.epoch == runner.max_epochs:
             for name, found in (('last', self.last), ('best', self.best)):
                 value = f'{self.metric} {found[self.metric]:.2f}'

@@ -54,7 +54,12 @@ class TargetUpdateHook(Hook):
                 f'TargetUpdateHook moves the target of a TTLAlgorithm, and the model is a '
                 f'{type(model).__name__}: take the hook out of default_hooks or custom_hooks.'
             )
-        self.model = model
+        if model.target_momentum is None:
+            raise UserError(
+                'the model has no target network (target_momentum=None), so TargetUpdateHook has '
+                'nothing to move: take it out of default_hooks or custom_hooks.'
+            )
+        self.model, self.start = model, model.target_momentum
         epochs = self.horizon_epochs or 0
         self.horizon = self.horizon_iters or epochs * len(runner.train_dataloader)
         seed = [runner.seed]
@@ -69,7 +74,7 @@ class TargetUpdateHook(Hook):
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         """Move the target if the optimizer stepped, and log the momentum."""
-        momentum = cosine_momentum(runner.iter, self.horizon, self.model.target_momentum)
+        momentum = cosine_momentum(runner.iter, self.horizon, self.start)
         runner.message_hub.update_scalar('train/momentum', momentum)
         if runner.optim_wrapper.should_update():
             self.model.update_target(momentum)

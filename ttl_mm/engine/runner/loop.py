@@ -1,17 +1,31 @@
 """Training loops that know their place exactly, and can be put back there.
 
-Both see the same images in the same order: iteration i is batch i % L of epoch i // L, where L is
-the number of batches of an epoch.
+Both see the same images in the same order. Their place in the data is an epoch and a number of
+images taken from its order (:mod:`ttl_mm.datasets.epoch_steps`); unless batch, ranks or data have
+changed, iteration i is batch i % L of epoch i // L, where L is the number of batches of an epoch.
 """
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+import torch.multiprocessing as multiprocessing
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, IterBasedTrainLoop
 
-from ttl_mm.datasets.train_loader import train_loader
-from ttl_mm.datasets.train_samples import Skipped
+from ttl_mm.datasets.image_list import list_digest
+from ttl_mm.datasets.train_loader import is_lost_worker, train_loader, wait_for_workers_only
+from ttl_mm.datasets.train_samples import Batch, Skipped
+from ttl_mm.engine.state.exit_codes import Preempted
+from ttl_mm.engine.state.log_history import KEPT, trim_log
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 from ttl_mm.registry import LOOPS
+
+
+class Position(NamedTuple):
+    """A place in the data."""
+
+    epoch: int = 0
+    taken: int = 0  # images of the epoch's order, by all ranks
+    images: str = ''  # digest of the list of images that the epoch was begun with
 
 
 class ExactLoop(BaseLoop):
@@ -24,24 +38,64 @@ class ExactLoop(BaseLoop):
         super().__init__(runner, dataloader, *args, **kwargs)
         self.dataloader = train_loader(self.dataloader, runner.seed)
         self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
+        self.generation = 0  # how often iterations were counted anew, with other batches or ranks
         self.validated = -1  # where the last validation took place
+        names = getattr(self.dataloader.dataset, 'names', None)
+        self.names: Sequence[str] | None = names if isinstance(names, Sequence) else None
+        self.image_list = '' if self.names is None else list_digest(self.names)
+        self.position = Position(images=self.image_list)  # after the batch that is trained on
+        self.waiting = False  # for data
         self._rng: dict | None = None
 
-    def resume_at(self, epoch: int, iteration: int, validated: int, rng: dict | None) -> None:
-        """Continue after ``epoch`` whole epochs and ``iteration`` steps, with these generators."""
+    def resume_at(
+        self, epoch: int, iteration: int, position: Position, validated: int, rng: dict | None
+    ) -> None:
+        """Continue after ``epoch`` whole epochs and ``iteration`` steps, at a place in the data."""
         self._epoch, self._iter, self.validated, self._rng = epoch, iteration, validated, rng
+        self.position = position
 
     def _restore_rng(self) -> None:
         if self._rng is not None:
             set_rng_state(self._rng)
             self._rng = None
 
-    def _batches(self, epoch: int, start: int):
-        """The batches of an epoch from number ``start`` on."""
-        self.dataloader.batch_sampler.set_position(epoch, start)
-        for batch in self.dataloader:
+    def _batches(self):
+        """The batches of the rest of an epoch, with their numbers; the place moves along."""
+        begun, batches = self.position, self.dataloader.batch_sampler
+        first = len(batches) - batches.set_position(begun.epoch, begun.taken)
+        for step, batch in enumerate(self._read_ahead(), 1):
             self.skipped = batch.skipped
-            yield batch.data
+            self.position = begun._replace(taken=batches.taken_after(step))
+            yield first + step - 1, batch.data
+        self.position = Position(begun.epoch + 1, images=self.image_list)
+
+    def run_iter(self, *args) -> None:
+        """One step, as mmengine makes it; now and then the log is cut to its newest values."""
+        super().run_iter(*args)  # of the loop beside this class
+        if self._iter % KEPT == 0:
+            trim_log(self.runner)
+
+    def _read_ahead(self) -> Iterator[Batch]:
+        """What the loader yields. If it cannot, because a worker died or the run was asked to end
+        while it waited, the hooks get a last chance to save (``when_data_fail``).
+        """
+        batches = iter(self.dataloader)
+        wait_for_workers_only()
+        while True:
+            try:
+                self.waiting = True
+                batch = next(batches)
+            except StopIteration:
+                return
+            except Exception as error:
+                if is_lost_worker(error, self.dataloader) or isinstance(error, Preempted):
+                    for worker in multiprocessing.active_children():
+                        worker.kill()  # one that is stopped would never end by itself
+                    self.runner.call_hook('when_data_fail', error=error)
+                raise
+            finally:
+                self.waiting = False
+            yield batch
 
     def _validate(self) -> None:
         """Validate if it is time and was not done here; the random generators do not notice."""
@@ -66,7 +120,7 @@ class EpochLoop(ExactLoop, EpochBasedTrainLoop):
 
     def run(self):
         self.runner.call_hook('before_train')
-        if self._iter == self._epoch * len(self.dataloader):
+        if self.position.taken == 0:
             self._restore_rng()
             self._validate()  # a checkpoint is saved at the end of an epoch, before validation
         while self._epoch < self._max_epochs and not self.stop_training:
@@ -77,11 +131,10 @@ class EpochLoop(ExactLoop, EpochBasedTrainLoop):
 
     def run_epoch(self) -> None:
         """Train the rest of the current epoch."""
-        start = self._iter - self._epoch * len(self.dataloader)
         self.runner.call_hook('before_train_epoch')
         self._restore_rng()
         self.runner.model.train()
-        for index, batch in enumerate(self._batches(self._epoch, start), start):
+        for index, batch in self._batches():
             self.run_iter(index, batch)
         self.runner.call_hook('after_train_epoch')
         self._epoch += 1
@@ -97,13 +150,17 @@ class IterLoop(ExactLoop, IterBasedTrainLoop):
         super().__init__(*args, **kwargs)
         del self.dataloader_iterator  # of mmengine, over the loader without exact positions
 
+    def end_after(self, steps: int) -> None:
+        """Let the run have so many steps in all, from now on."""
+        self._max_iters = steps
+
     def run(self):
         self.runner.call_hook('before_train')
         self.runner.call_hook('before_train_epoch')
         self._restore_rng()
         self._validate()  # a checkpoint is saved at the end of an iteration, before validation
         while self._iter < self._max_iters and not self.stop_training:
-            for batch in self._batches(*divmod(self._iter, len(self.dataloader))):
+            for _, batch in self._batches():
                 self.runner.model.train()
                 self.run_iter(batch)
                 self._validate()

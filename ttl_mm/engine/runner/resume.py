@@ -1,14 +1,16 @@
 """How a run continues: the whole way from choosing a file to the next batch.
 
-1. :func:`choose_checkpoint`, from ``Runner.setup_env``: rank 0 picks the file and tells the others.
+1. :func:`choose_checkpoint`, from ``Runner.setup_env``: rank 0 locks the work dir, picks the file
+   and tells the others.
 2. ``Runner.set_randomness`` takes the seed of the checkpoint, if the config has none.
 3. ``Runner.train`` builds model, loop, optimizer and schedules as for any run.
 4. :func:`continue_run`, from ``Runner.resume``: weights, optimizer, schedules, log, hooks and
-   gradients not applied yet (:func:`~ttl_mm.engine.state.train_state.restore`), then the position
-   of the loop.
+   gradients not applied yet (:func:`~ttl_mm.engine.state.train_state.restore`), schedules that the
+   config changed (:mod:`ttl_mm.engine.runner.schedule`), then the position of the loop.
 5. The loop restores the random generators just before it asks for the next batch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,21 @@ from typing import Any
 from mmengine.dist import get_dist_info, is_main_process
 
 from ttl_mm.checkpoint.coverage import load_state
-from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, sealed_files
+from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid, read_sealed, sealed_files
 from ttl_mm.compat.mmengine_private import silence_lost_gradients
+from ttl_mm.datasets.data_report import shorten
+from ttl_mm.datasets.image_list import list_path, match_lists, read_list, write_list
+from ttl_mm.datasets.train_loader import ChangedImages
+from ttl_mm.engine.runner.loop import Position
 from ttl_mm.engine.runner.resume_check import differences
+from ttl_mm.engine.runner.schedule import NewSchedule, check_optimizer, schedule_changed
 from ttl_mm.engine.state.control_group import from_first
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
-from ttl_mm.engine.state.train_state import restore
+from ttl_mm.engine.state.train_state import restore, saved_gradients
+from ttl_mm.engine.state.work_dir_lock import WorkDirLock
 from ttl_mm.errors import UserError
+from ttl_mm.outputs import MARK
 
 
 @dataclass
@@ -35,18 +44,31 @@ class ResumePoint:
     checkpoint: dict[str, Any] | None = None
 
 
-def choose_checkpoint(cfg, work_dir: Path) -> ResumePoint:
+def choose_checkpoint(cfg, work_dir: Path, lock: WorkDirLock | None) -> ResumePoint:
     """The checkpoint that ``cfg.resume`` asks for, the same on every rank; collective.
 
+    Args:
+        cfg: The config.
+        work_dir: Where the run will write.
+        lock: Its lock, which rank 0 takes first; None for a run that does not train.
+
     Raises:
-        UserError: No file is whole, or the work_dir has checkpoints and nobody asked to resume.
+        UserError: Another run holds the work dir, no file is whole, or the work_dir has files of
+            others or checkpoints and nobody asked to resume.
     """
     choice: Any = None
     if is_main_process():
         try:
+            if lock is not None:
+                lock.acquire()
+                check_work_dir(cfg, work_dir)
             choice = _look_for_checkpoint(cfg, work_dir)
+            if lock is not None:
+                (work_dir / MARK).write_text('tools/train.py\n')
         except UserError as error:
             choice = error
+            if lock is not None:
+                lock.release()
     choice = from_first(choice)
     if isinstance(choice, UserError):
         raise choice
@@ -54,16 +76,32 @@ def choose_checkpoint(cfg, work_dir: Path) -> ResumePoint:
     return ResumePoint(path, passed_over, read_sealed(path) if path else None)
 
 
+def check_work_dir(cfg, work_dir: Path) -> None:
+    """Refuse a folder in which a new run would replace files that no run of ours wrote.
+
+    Raises:
+        UserError: Checkpoints that may be anything, or a file where the config will be written.
+    """
+    found = checkpoint_files(work_dir)
+    if found and not cfg.get('resume'):
+        seals = sealed_files(work_dir)
+        reached = f' of a run that reached iteration {seals[0][1].iteration}' if seals else ''
+        raise UserError(
+            f'{work_dir} has checkpoints{reached} ({found[0].name}): add --resume to continue, or '
+            'choose another --work-dir.'
+        )
+    ours = (work_dir / MARK).exists() or found or any(work_dir.glob('*/vis_data'))
+    copy = work_dir / Path(cfg.filename or 'config.py').name
+    if copy.exists() and not ours:
+        raise UserError(
+            f'{work_dir} is no work dir, and its {copy.name} would be overwritten: choose another '
+            '--work-dir.'
+        )
+
+
 def _look_for_checkpoint(cfg, work_dir: Path) -> tuple[Path | None, list[str]]:
     resume = cfg.get('resume')
     if not resume:
-        existing = sealed_files(work_dir)
-        if existing and cfg.get('train_cfg'):
-            raise UserError(
-                f'{work_dir} has checkpoints of a run that reached iteration '
-                f'{existing[0][1].iteration}: add --resume to continue it, or choose another '
-                '--work-dir.'
-            )
         return None, []
     # mmengine spells a path as resume=True with load_from; 'auto' leaves load_from to the
     # first start, when there is nothing to resume yet
@@ -88,20 +126,91 @@ def load_resumed_weights(runner, checkpoint: dict[str, Any], filename: str) -> N
 def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     """Put everything back where ``checkpoint`` was saved; say what is no longer the same."""
     load_resumed_weights(runner, checkpoint, filename)
+    own, now, loop = checkpoint['ttl_mm'], RunSettings.of(runner), runner.train_loop
+    check_optimizer(own['config'], runner.cfg)
+    epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
+    position = position_of(own, epoch, iteration, loop.counts_epochs)
+    batches = loop.dataloader.batch_sampler
+    batches.changed = changed_images(runner, position, Path(filename).parent)
+    if batches.changed is None:
+        position = position._replace(images=loop.image_list)
+    if loop.counts_epochs:
+        # an epoch ends at a multiple of its length, which may be another one now
+        left = batches.set_position(position.epoch, position.taken)
+        iteration = max(0, (epoch + 1) * now.iterations_per_epoch - left)
+    # fewer iterations than before must not make the next checkpoint look older than this one
+    counted_anew = iteration != checkpoint['meta']['iter']
+    loop.generation = own.get('generation', 0) + counted_anew
+    schedule = None
+    if counted_anew or schedule_changed(own['config'], runner.cfg):
+        schedule = NewSchedule(runner, epoch, iteration, now.iterations_per_epoch)
     restore(runner, checkpoint)
-    own, now = checkpoint['ttl_mm'], RunSettings.of(runner)
     for difference in differences(own, now, runner.cfg):
         runner.logger.warning(difference)
+    if schedule is not None:
+        runner.logger.warning(schedule.put_back(runner))
     rank, world_size = get_dist_info()
     same_ranks = world_size == len(own['ranks'])
-    epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
-    if runner.train_loop.counts_epochs:
-        # at the same share of an epoch, whose length may be another one now
-        before = RunSettings.from_saved(own['settings']).iterations_per_epoch
-        share = iteration - epoch * before
-        iteration = epoch * now.iterations_per_epoch + share * now.iterations_per_epoch // before
     rng = own['ranks'][rank]['rng'] if same_ranks else None
-    runner.train_loop.resume_at(epoch, iteration, own['validated'], rng)
-    if same_ranks and own['ranks'][rank]['gradients']:
+    loop.resume_at(epoch, iteration, position, own['validated'], rng)
+    if same_ranks and saved_gradients(own, rank):
         silence_lost_gradients(runner.optim_wrapper)
     runner.logger.info(f'resumed {filename} at epoch {runner.epoch}, iteration {runner.iter}')
+
+
+def position_of(own: Mapping[str, Any], epoch: int, iteration: int, by_epoch: bool) -> Position:
+    """The place in the data that a checkpoint was saved at."""
+    if 'position' in own:
+        return Position(**own['position'])
+    before = RunSettings.from_saved(own['settings'])  # of an earlier version
+    if by_epoch:
+        steps = iteration - epoch * before.iterations_per_epoch
+    else:
+        epoch, steps = divmod(iteration, before.iterations_per_epoch)
+    return Position(epoch, steps * max(1, before.batch_size))
+
+
+def changed_images(runner, position: Position, folder: Path) -> ChangedImages | None:
+    """How the rest of the epoch goes on if there are other images now; the log says which.
+
+    Images that were removed are left out; new ones join with the next epoch.
+
+    Args:
+        runner: Whose training loop is built.
+        position: The place of the checkpoint.
+        folder: Where the checkpoint lies, and beside it its list of images.
+    """
+    loop, log = runner.train_loop, runner.logger
+    if not position.images or loop.names is None or position.images == loop.image_list:
+        return None
+    old = read_list(folder, position.images)
+    if old is None:
+        log.warning(
+            f'The images have changed since, and {list_path(folder, position.images)} is missing '
+            'or damaged: which of them this epoch has seen is not known.'
+        )
+        return None
+    match = match_lists(old, loop.names)
+    gone = int((match.new_index < 0).sum())
+    removed = f' ({shorten(match.removed, gone)})' if gone else ''
+    log.warning(
+        f'The images have changed since: {gone:,} removed{removed}, {match.added:,} added, which '
+        'join at the next epoch.'
+    )
+    if is_main_process():  # this epoch may be interrupted once more
+        write_list(Path(runner.work_dir), position.images, old)
+    return ChangedImages(position.epoch, len(old), match.new_index)
+
+
+def keep_image_list(runner) -> None:
+    """Write the list of images into the work dir, for the resume that may come."""
+    loop = runner.train_loop
+    if loop.names is None or not is_main_process():
+        return
+    try:
+        write_list(Path(runner.work_dir), loop.image_list, loop.names)
+    except OSError as error:
+        runner.logger.warning(
+            f'the list of images is not kept ({error.strerror}): a resumed run will not know '
+            'whether they have changed.'
+        )

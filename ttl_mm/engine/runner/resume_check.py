@@ -1,12 +1,11 @@
 """What a resumed run no longer has in common with the run it continues."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.run_settings import RunSettings
-from ttl_mm.engine.state.train_state import config_text
+from ttl_mm.engine.state.train_state import config_text, read_config_text
 
 _COMPARED = ('model', 'train_dataloader', 'optim_wrapper', 'param_scheduler', 'train_cfg')
 
@@ -17,11 +16,14 @@ def differences(saved: Mapping[str, Any], now: RunSettings, cfg) -> list[str]:
     sentences = []
     if changed:
         sentences.append(
-            f'Not the same run any more ({", ".join(changed)}). What no longer matches: the order '
-            'of images, the statistics of a batch, the meaning of an iteration (schedules that '
-            'count iterations go on by their own count), gradients accumulated but not applied.'
+            f'Not the same run any more ({", ".join(changed)}). Every image still comes once per '
+            'epoch, and schedules go on by the share of the epoch that is done. What no longer '
+            'matches: the statistics of a batch, the meaning of an iteration, gradients '
+            'accumulated but not applied.'
         )
-    old, new = (_in_one_spelling(json.loads(text)) for text in (saved['config'], config_text(cfg)))
+    old, new = (
+        _in_one_spelling(read_config_text(text)) for text in (saved['config'], config_text(cfg))
+    )
     edits = [
         f'{key}: {left!r} -> {right!r}'
         for part in _COMPARED

@@ -1,6 +1,7 @@
 """mmengine's Runner, with what a run of days needs."""
 
 import os
+import weakref
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,9 @@ from typing import Any
 import mmengine
 import torch
 from mmengine.dist import is_distributed, master_only
+from mmengine.logging import MMLogger
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.runner import CheckpointLoader
-from torch import distributed as dist
 from torch import nn
 
 from ttl_mm.checkpoint.coverage import ENOUGH, load_state
@@ -18,14 +19,32 @@ from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import read_sealed
 from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards.data_size import check_iterations
-from ttl_mm.engine.runner.resume import choose_checkpoint, continue_run, load_resumed_weights
+from ttl_mm.engine.guards.stall import TIMEOUT
+from ttl_mm.engine.hooks.console_hook import ConsoleHook, quiet, unquiet
+from ttl_mm.engine.runner.log_faults import tolerate_log_faults
+from ttl_mm.engine.runner.networks import prepare_networks
+from ttl_mm.engine.runner.resume import (
+    choose_checkpoint,
+    continue_run,
+    keep_image_list,
+    load_resumed_weights,
+)
 from ttl_mm.engine.runner.substitutes import Substitutes
-from ttl_mm.engine.state.control_group import make_control_group
+from ttl_mm.engine.state.control_group import init_gloo, make_control_group
 from ttl_mm.engine.state.model import unwrap_model
+from ttl_mm.engine.state.work_dir_lock import WorkDirLock
 from ttl_mm.errors import UserError
 from ttl_mm.registry import RUNNERS
 
-GRACE = 60  # seconds that a collective waits longer than StallHook, which can name the silent rank
+# A collective waits longer than StallHook, which can name the rank that it waits for; much longer,
+# since one rank may work for longer than the time-out, as long as it gives signs of life. Configs
+# without dist_cfg.timeout would get NCCL's ten minutes, and its abort names nobody.
+LONGER, GRACE = 4, 60  # times the time-out, plus seconds
+
+START_REMEDY = (
+    'load_from takes a checkpoint of this very model. To start from the backbone of another tool, '
+    "set model.backbone.init_cfg=dict(type='ttl_mm.PretrainedBackbone', checkpoint=FILE)."
+)
 
 
 @RUNNERS.register_module()
@@ -56,15 +75,26 @@ class Runner(mmengine.runner.Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         """Start the process group (gloo where there is no GPU) and choose what to resume."""
-        dist_cfg, timeout = env_cfg.get('dist_cfg', {}), None
-        if (seconds := dist_cfg.get('timeout')) is not None:
-            env_cfg = {**env_cfg, 'dist_cfg': {**dist_cfg, 'timeout': seconds + GRACE}}
-            timeout = timedelta(seconds=seconds + GRACE)
+        dist_cfg = env_cfg.get('dist_cfg') or {}
+        seconds = LONGER * (dist_cfg.get('timeout') or TIMEOUT) + GRACE
+        env_cfg = {**env_cfg, 'dist_cfg': {**dist_cfg, 'timeout': seconds}}
+        timeout = timedelta(seconds=seconds)
         if self.distributed and not torch.cuda.is_available() and not is_distributed():
-            _init_gloo(self.launcher, timeout)
+            _set_ranks(self.launcher)
+            init_gloo(timeout)
         super().setup_env(env_cfg)
         make_control_group(timeout)
-        self._resume_point = choose_checkpoint(self.cfg, Path(self.work_dir))
+        self._lock = WorkDirLock(Path(self.work_dir)) if self._train_loop is not None else None
+        self._resume_point = choose_checkpoint(self.cfg, Path(self.work_dir), self._lock)
+        if self._lock is not None:
+            weakref.finalize(self, self._lock.release)
+
+    def build_logger(self, *args, **kwargs) -> MMLogger:
+        """Log to a file and, unless ConsoleHook takes the console, there too."""
+        logger = super().build_logger(*args, **kwargs)
+        if (self.cfg.get('default_hooks') or {}).get('console'):
+            quiet(logger)
+        return logger
 
     @master_only
     def dump_config(self) -> None:
@@ -80,6 +110,24 @@ class Runner(mmengine.runner.Runner):
         if seed is None and checkpoint is not None:
             seed = checkpoint['meta']['seed']
         super().set_randomness(seed, diff_rank_seed, deterministic)
+
+    def train(self) -> nn.Module:
+        """Train, and give the terminal and the work dir back at the end, whatever it is."""
+        try:
+            return super().train()
+        finally:
+            for hook in self.hooks:
+                if isinstance(hook, ConsoleHook):
+                    hook.close()
+            unquiet()
+            if self._lock is not None:
+                self._lock.release()
+
+    def call_hook(self, fn_name: str, **kwargs) -> None:
+        """As mmengine's; nothing is saved into a work dir that another run has taken over."""
+        if fn_name == 'before_save_checkpoint' and self._lock is not None:
+            self._lock.check()
+        super().call_hook(fn_name, **kwargs)
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """Without a GPU there is no synchronized BatchNorm and no device to place a model on."""
@@ -113,11 +161,25 @@ class Runner(mmengine.runner.Runner):
         check_iterations(loop.dataloader)
         return loop
 
+    def build_visualizer(self, visualizer=None):
+        """As mmengine's, but a file that cannot be written does not end the run."""
+        built = super().build_visualizer(visualizer)
+        tolerate_log_faults(self.logger, built)
+        return built
+
     def register_default_hooks(self, hooks: dict | None = None) -> None:
         """The hooks of the config, and the guards that it does not name."""
         self._substitutes = Substitutes()
         for hook in self._substitutes.hooks(hooks).values():
             self.register_hook(hook)
+
+    def _maybe_compile(self, target: str) -> None:
+        """Prepare the networks; mmengine calls it last before the loop, and would compile a step.
+
+        A step that is compiled as a whole falls to pieces at every hook and every other size.
+        """
+        for sentence in prepare_networks(unwrap_model(self.model), self.cfg):
+            self.logger.info(sentence)
 
     def load_or_resume(self) -> None:
         """Continue from the chosen checkpoint, or load weights, or start.
@@ -137,6 +199,8 @@ class Runner(mmengine.runner.Runner):
             self.resume(str(point.path))
         elif self._load_from is not None:
             self.load_checkpoint(self._load_from)
+        if built_train_loop(self) is not None:
+            keep_image_list(self)
         self._has_loaded = True
 
     def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
@@ -144,7 +208,8 @@ class Runner(mmengine.runner.Runner):
         checkpoint = CheckpointLoader.load_checkpoint(filename, 'cpu')
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
         model = unwrap_model(self.model)
-        self.logger.info(load_state(model, tensors_of(checkpoint), filename, min_coverage=ENOUGH))
+        state = tensors_of(checkpoint)
+        self.logger.info(load_state(model, state, filename, ENOUGH, START_REMEDY))
         self._has_loaded = True
         return checkpoint
 
@@ -161,9 +226,8 @@ class Runner(mmengine.runner.Runner):
         self._has_loaded = True
 
 
-def _init_gloo(launcher: str, timeout: timedelta | None) -> None:
-    """Join the process group of a machine without GPUs."""
+def _set_ranks(launcher: str) -> None:
+    """Give torch the ranks of a Slurm job under the names that it knows."""
     if launcher == 'slurm':
         names = {'RANK': 'PROCID', 'WORLD_SIZE': 'NTASKS', 'LOCAL_RANK': 'LOCALID'}
         os.environ.update({ours: os.environ[f'SLURM_{name}'] for ours, name in names.items()})
-    dist.init_process_group('gloo', timeout=timeout)

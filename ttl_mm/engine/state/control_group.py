@@ -3,6 +3,9 @@
 It costs the device nothing, and a rank that does not answer is noticed after the same time-out.
 """
 
+import os
+import socket
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +18,8 @@ from mmengine.dist import (
 )
 from torch import distributed as dist
 
+from ttl_mm.errors import UserError
+
 # One per process, like torch's own default group: the hooks that use it have no common owner.
 _group: Any = None
 
@@ -23,7 +28,49 @@ def make_control_group(timeout: timedelta | None) -> None:
     """Called once on every rank, after the process group exists."""
     global _group
     if _group is None and get_world_size() > 1:
-        _group = dist.new_group(backend='gloo', timeout=timeout)
+        _group = _connect(dist.new_group, timeout=timeout)
+
+
+def init_gloo(timeout: timedelta) -> None:
+    """The process group of machines without GPUs."""
+    _connect(dist.init_process_group, timeout=timeout)
+
+
+def _connect(make: Callable[..., Any], **settings: Any) -> Any:
+    """A gloo group on the interface that was chosen for NCCL, unless another was for gloo.
+
+    Without a choice gloo takes the address that the host's name resolves to, which is often one of
+    the loop-back interface (127.0.x.x), where no other machine can reach it.
+    """
+    chosen = os.environ.get('NCCL_SOCKET_IFNAME')
+    if chosen:
+        names = [name for _, name in socket.if_nameindex()]
+        os.environ.setdefault('GLOO_SOCKET_IFNAME', gloo_interface(chosen, names))
+    try:
+        return make(backend='gloo', **settings)
+    except RuntimeError as error:
+        raise UserError(
+            'the ranks cannot reach each other with gloo (GLOO_SOCKET_IFNAME='
+            f'{os.environ.get("GLOO_SOCKET_IFNAME", "")!r}): {error}. Set GLOO_SOCKET_IFNAME on '
+            'every machine to the interface that connects them; `ip -br addr` lists all.'
+        ) from error
+
+
+def gloo_interface(nccl: str, names: list[str]) -> str:
+    """The interface for gloo, which takes a name, that NCCL_SOCKET_IFNAME selects by its rules.
+
+    A leading ``=`` asks for exact names, ``^`` excludes those that begin so; else names begin so.
+
+    >>> gloo_interface('ib', ['lo', 'eth0', 'ib0', 'ib1'])
+    'ib0'
+    >>> gloo_interface('^docker,lo', ['lo', 'docker0', 'eth0'])
+    'eth0'
+    """
+    excludes, exact = nccl.startswith('^'), nccl.lstrip('^').startswith('=')
+    wanted = [part for part in nccl.lstrip('^=').split(',') if part]
+    matches = [any(n == w if exact else n.startswith(w) for w in wanted) for n in names]
+    found = [n for n, match in zip(names, matches) if match != excludes and n != 'lo']
+    return found[0] if found else nccl  # gloo's error will show it
 
 
 def gather(value: Any) -> list[Any]:

@@ -1,27 +1,64 @@
 """How a training process ends, for scripts that start it again."""
 
 import os
-from pathlib import Path
+from contextlib import suppress
 
+from ttl_mm.ending import FINISHED, INTERRUPTED
 from ttl_mm.errors import UserError
+from ttl_mm.files.regular import read_text
 
-FINISHED = 0
-USER_ERROR = 2  # the user must change something before another try
+__all__ = ['FINISHED', 'INTERRUPTED', 'PREEMPTED', 'STALLED', 'STOPPED', 'USER_ERROR']
+
+USER_ERROR = UserError.exit_code  # the user must change something before another try
 STOPPED = 3  # a guard stopped the run: another try would go the same way
 PREEMPTED = 75  # saved on a signal: the same command with --resume continues
 STALLED = 76  # a rank did not answer within the time-out: --resume continues
+
+# how a run that diverged goes on; a changed rate is used from the checkpoint on
+SMALLER_RATE = 'a smaller learning rate (--resume --cfg-options optim_wrapper.optimizer.lr=RATE)'
 
 
 class TrainingStopped(UserError):
     """A guard ended the run; the message says what it found and what to change."""
 
+    exit_code = STOPPED
+    prefix = 'stopped: '
+
 
 class Preempted(Exception):
     """The run was asked to end, and has saved a checkpoint."""
 
+    exit_code = PREEMPTED
+
+
+class Interrupted(Preempted):
+    """Ctrl-C; saved as for any other request to end."""
+
+    exit_code = INTERRUPTED
+
+
+class WorkerLost(Preempted):
+    """A process that loads data has died; what was trained until then is saved."""
+
 
 def tell_launcher(code: int) -> None:
-    """Torchrun knows only success and failure: ``dist_train.sh`` reads the first code here."""
-    path = os.environ.get('TTL_EXIT_FILE')
-    if path and not Path(path).read_text():
-        Path(path).write_text(str(code))
+    """Write the code and this rank into the job's exit file, unless another rank was first.
+
+    A launcher reports the code that one of its processes ended with, not the one that ended first
+    and took the others along: ``dist_train.sh`` and ``slurm_train.sh`` read it here. The other
+    ranks read it too (:class:`ttl_mm.engine.StallHook`), so the file of a job on several machines
+    lies on a shared file system. One that cannot be written is no reason to fail.
+    """
+    if path := os.environ.get('TTL_EXIT_FILE'):
+        rank = os.environ.get('RANK') or os.environ.get('SLURM_PROCID') or '0'
+        with suppress(OSError), open(path, 'x') as file:  # exclusive: the first one decides
+            file.write(f'{code} {rank}\n')
+
+
+def told_by_first() -> tuple[int, int] | None:
+    """The code of the rank that ended first, and that rank; None while nobody has ended badly."""
+    try:
+        code, rank = read_text(os.environ['TTL_EXIT_FILE'], 100).split()
+        return int(code), int(rank)
+    except (KeyError, OSError, ValueError):  # none, not yet there, or not yet written to
+        return None

@@ -1,27 +1,29 @@
 """Everything a run must remember to continue as if it had never stopped."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import torch
-from mmengine.dist import get_dist_info, is_main_process
-from mmengine.logging import HistoryBuffer, MessageHub
+from mmengine.dist import all_reduce, get_dist_info, get_world_size
+from mmengine.logging import MessageHub
 from torch import Tensor, nn
 
 from ttl_mm.checkpoint.plain_types import keep_plain_types, to_plain_types
-from ttl_mm.engine.state.control_group import gather_to_first
+from ttl_mm.engine.state.control_group import from_first, gather, gather_to_first
+from ttl_mm.engine.state.log_history import load_log, log_state
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state
 from ttl_mm.engine.state.run_settings import RunSettings
+from ttl_mm.files.plain_json import parse_json
 from ttl_mm.version import __version__
 
-HISTORY = 10_000  # entries kept of every logged value: enough for any smoothing window
 # every run sets these itself
 _OF_THIS_RUN = {
     'cfg', 'seed', 'experiment_name', 'mmengine_version', 'dataset_meta', 'loop_stage',
-    'max_epochs', 'max_iters', 'eta',
+    'max_epochs', 'max_iters', 'eta', 'signs_of_life',
 }  # fmt: skip
 
 
@@ -32,6 +34,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
         A dict of plain values and tensors on rank 0, None elsewhere.
     """
     model, dataset = unwrap_model(runner.model), runner.train_dataloader.dataset
+    gradients = _open_gradient(model)
     ranks = gather_to_first(_rank_state(model))
     if ranks is None:
         return None
@@ -50,11 +53,14 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
         'message_hub': _message_hub_state(runner.message_hub),
         'ttl_mm': {
             'ranks': ranks,
-            'log': _log_state(runner.message_hub),
+            'gradients': to_plain_types(gradients),
+            'log': log_state(runner.message_hub),
             'hooks': to_plain_types({n: hook.state_dict() for n, hook in _with_state(runner)}),
             'settings': asdict(RunSettings.of(runner)),
             'config': config_text(runner.cfg),
             'validated': runner.train_loop.validated,
+            'position': runner.train_loop.position._asdict(),
+            'generation': runner.train_loop.generation,
         },
     }
     runner.call_hook('before_save_checkpoint', checkpoint=state)
@@ -69,13 +75,13 @@ def restore(runner, state: Mapping[str, Any]) -> None:
     own = state['ttl_mm']
     runner.message_hub.update_info_dict(dict(state['message_hub']['runtime_info']))
     # earlier checkpoints hold the log in message_hub
-    _load_log(runner.message_hub, own.get('log', state['message_hub']['log_scalars']))
+    load_log(runner.message_hub, own.get('log', state['message_hub']['log_scalars']))
     for name, hook in _with_state(runner):
         if name in own['hooks']:
             hook.load_state_dict(own['hooks'][name])
     rank, world_size = get_dist_info()
     if world_size == len(own['ranks']):
-        _load_rank_state(unwrap_model(runner.model), own['ranks'][rank])
+        _load_rank_state(unwrap_model(runner.model), own, rank)
 
 
 def config_text(cfg) -> str:
@@ -83,20 +89,60 @@ def config_text(cfg) -> str:
     return json.dumps(cfg.to_dict(), default=str, sort_keys=True)
 
 
+def read_config_text(text: str) -> dict[str, Any]:
+    """The config of such a text, which may come from the checkpoint of a stranger."""
+    config = parse_json(text, allow_nan=True)
+    if not isinstance(config, dict):
+        raise ValueError(f'its config is a {type(config).__name__}')
+    return config
+
+
 def _rank_state(model: nn.Module) -> dict[str, Any]:
-    """What differs between ranks: generators, gradients not applied yet, BN statistics."""
-    buffers = {} if is_main_process() else dict(model.named_buffers())
-    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-    return to_plain_types({'rng': get_rng_state(), 'buffers': buffers, 'gradients': gradients})
+    """What differs between ranks: generators, and buffers such as BN statistics; collective.
+
+    A buffer that is the same as on rank 0 (a memory bank, a synchronized statistic) is left out.
+    """
+    buffers = dict(model.named_buffers())
+    digests = {name: _digest(buffer) for name, buffer in buffers.items()}
+    of_first = from_first(digests)
+    own = {name: x for name, x in buffers.items() if digests[name] != of_first[name]}
+    return to_plain_types({'rng': get_rng_state(), 'buffers': own})
+
+
+def _digest(tensor: Tensor) -> bytes:
+    content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+    return hashlib.sha256(content.numpy().data).digest()
 
 
 @torch.no_grad()
-def _load_rank_state(model: nn.Module, state: Mapping[str, Any]) -> None:
+def _open_gradient(model: nn.Module) -> dict[str, Tensor]:
+    """The gradient accumulated but not applied, the same on every rank; collective.
+
+    Inside an accumulation every rank has one of its own, as large as the network. They are replaced
+    by their mean, which is what the step would have made of them, so that one rank can save it.
+    """
+    parameters = dict(model.named_parameters())
+    names = {name for name, p in parameters.items() if p.grad is not None}
+    names = set().union(*gather(names))  # a rank may not have used all parameters yet
+    for name in sorted(names) if get_world_size() > 1 else ():
+        if parameters[name].grad is None:
+            parameters[name].grad = torch.zeros_like(parameters[name])
+        all_reduce(parameters[name].grad, 'mean')
+    return {name: p.grad for name, p in parameters.items() if p.grad is not None}
+
+
+@torch.no_grad()
+def _load_rank_state(model: nn.Module, own: Mapping[str, Any], rank: int) -> None:
     buffers, parameters = dict(model.named_buffers()), dict(model.named_parameters())
-    for name, value in state['buffers'].items():
+    for name, value in own['ranks'][rank]['buffers'].items():
         buffers[name].copy_(value)
-    for name, gradient in state['gradients'].items():
+    for name, gradient in saved_gradients(own, rank).items():
         parameters[name].grad = gradient.to(parameters[name].device)
+
+
+def saved_gradients(own: Mapping[str, Any], rank: int) -> Mapping[str, Tensor]:
+    """The open gradient in a checkpoint; an earlier one has another for every rank."""
+    return own['gradients'] if 'gradients' in own else own['ranks'][rank]['gradients']
 
 
 def _with_state(runner) -> list[tuple[str, Any]]:
@@ -129,24 +175,9 @@ def _load_schedulers(schedulers, states) -> None:
 def _message_hub_state(hub: MessageHub) -> dict[str, Any]:
     """What mmengine's ``MessageHub.load_state_dict`` reads: runtime information that is plain.
 
-    The logged values are not here but in :func:`_log_state`: mmengine accepts them as objects of a
-    class of its own alone, which no checkpoint of ours holds.
+    The logged values are apart (:mod:`~ttl_mm.engine.state.log_history`): mmengine accepts them as
+    objects of a class of its own alone, which no checkpoint of ours holds.
     """
     info = {name: value for name, value in hub.runtime_info.items() if name not in _OF_THIS_RUN}
     info = keep_plain_types(info)
     return {'log_scalars': {}, 'runtime_info': info, 'resumed_keys': dict.fromkeys(info, True)}
-
-
-def _log_state(hub: MessageHub) -> dict[str, dict[str, Tensor]]:
-    """The tail of every logged value."""
-    return {
-        name: {
-            key: torch.tensor(data[-HISTORY:]) for key, data in zip(('values', 'counts'), log.data)
-        }
-        for name, log in hub.log_scalars.items()
-    }
-
-
-def _load_log(hub: MessageHub, tails: Mapping[str, Mapping[str, Tensor]]) -> None:
-    for name, tail in tails.items():
-        hub.log_scalars[name] = HistoryBuffer(tail['values'].numpy(), tail['counts'].numpy())
