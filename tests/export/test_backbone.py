@@ -51,7 +51,7 @@ def test_changed_tensors_and_other_outputs_refuse_to_write(to, checkpoints, tmp_
     ):
         monkeypatch.setitem(formats.FORMATS, to, replace(original, **changes))
         with pytest.raises(UserError, match=f'nothing was written: .* {problem}'):
-            export_backbone(checkpoints / 'r18.pth', to, path)
+            export_backbone(checkpoints / 'r18.pth', to, path, overwrite=True)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == 'old'
 
@@ -101,7 +101,9 @@ def test_import_and_export_commands(nets, checkpoints, tmp_path, capsys):
     job = ['export', source, '--to', 'safetensors', '--out', out]
     assert main(job) == 0
     assert f'load_file({out!r})' in capsys.readouterr().out
-    assert main([*job, '--prefix', 'target_backbone.']) == 0
+    assert main(job) == 2  # it exists
+    assert main([*job, '--overwrite', '--prefix', 'target_backbone.']) == 0
     halved = load_backbone_state(source)['conv1.weight'] / 2
     assert torch.equal(load_backbone_state(out)['conv1.weight'], halved)
-    assert main(['export', str(tmp_path / 'none.pth'), '--to', 'timm']) == 2
+    assert main(['export', source, '--to', 'timm', '--out', source, '--overwrite']) == 2
+    assert 'is the file that is read' in capsys.readouterr().err

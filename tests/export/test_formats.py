@@ -115,7 +115,7 @@ def test_hints_run_as_printed_and_a_missing_tool_is_named(checkpoints, tmp_path,
     hint = usage_hint(path, 'torchvision')
     loaded = eval(hint, {'torch': torch, 'torchvision': torchvision})
     assert loaded.missing_keys == ['fc.weight', 'fc.bias']
-    path = export_backbone(checkpoints / 'r18.pth', 'timm', path)
+    path = export_backbone(checkpoints / 'r18.pth', 'timm', path, overwrite=True)
     assert eval(usage_hint(path, 'timm'), {'timm': timm}).num_features == 512
     path = export_backbone(checkpoints / 'r50.pth', 'detectron2', tmp_path / 'two words.pkl')
     options = shlex.split(usage_hint(path, 'detectron2'))

@@ -53,6 +53,18 @@ def test_backbone(checkpoint, state, tmp_path, suffix):
     assert b'/home/me' not in path.read_bytes()
 
 
+def test_files_of_others_are_replaced_only_if_asked(checkpoint, tmp_path):
+    path, _ = publish(checkpoint, 'tiny', tmp_path)
+    assert publish(checkpoint, 'tiny', tmp_path)[0] == path  # the same again
+    content = path.read_bytes()
+    path.write_text('of somebody else')
+    with pytest.raises(UserError, match=r'exists: .* add --overwrite'):
+        publish(checkpoint, 'tiny', tmp_path)
+    assert path.read_text() == 'of somebody else'
+    publish(checkpoint, 'tiny', tmp_path, overwrite=True)
+    assert path.read_bytes() == content
+
+
 def test_meta_is_plain_and_optimizer_gone(checkpoint, tmp_path):
     path, _ = publish(checkpoint, 'tiny', tmp_path / 'out', kind='networks')
     content = torch.load(path, weights_only=True)

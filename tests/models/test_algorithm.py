@@ -9,6 +9,7 @@ from torch import nn
 from ttl_mm.errors import UserError
 from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
 from ttl_mm.models.algorithm import draw_sizes, rescale
+from ttl_mm.models.losses import coding_rate, plain_truncated_triplet_loss
 
 
 class Encoder(nn.Module):
@@ -70,6 +71,55 @@ def test_loss_is_the_mean_over_sources_summed_over_targets():
         expected = 2 * sum(losses) / len(losses)
         torch.testing.assert_close(model.loss(crops)['loss'], expected)
         assert model.target_backbone.sizes == [16, 16]
+
+
+def without_target(**head):
+    torch.manual_seed(0)
+    head = TruncatedTripletHead(None, deputy=(1, 5), gamma=1.0, **head)
+    options = dict(target_momentum=None, online_sizes=None, target_sizes=None)
+    return TTLAlgorithm(Encoder(), Projector(), head, **options)
+
+
+def test_without_a_target_network_the_gradient_goes_through_both_sides():
+    """Against the plain loss of the two views' projections, with everything in one graph."""
+    for head in ({}, dict(both_views=True, deputy_temperature=0.1)):
+        model, inputs = without_target(**head), views(8, 8)
+        alone = deepcopy(model)
+        assert {name.split('.')[0] for name in model.state_dict()} == {'backbone', 'neck'}
+        first, second = (alone.neck(alone.backbone(x))[0] for x in inputs)
+        expected = 0.0
+        for query, key in ((first, second), (second, first)):
+            keys = torch.cat([key, query]) if head else key
+            options = dict(views=2, temperature=0.1) if head else {}
+            expected = expected + 2 * plain_truncated_triplet_loss(
+                query, keys, (1, 5), gamma=1.0, key_gradient=True, **options
+            )
+        expected.backward()
+        for _ in range(2):  # nothing has to be updated between two passes
+            loss = model.loss(list(inputs))['loss']
+        loss.backward()
+        torch.testing.assert_close(loss, expected)
+        for found, wanted in zip(model.parameters(), alone.parameters()):
+            torch.testing.assert_close(found.grad, wanted.grad)
+    model.eval().init_weights()
+    torch.testing.assert_close(model.project_target(inputs[0]), model.project(inputs)[0])
+
+
+def test_the_coding_rate_of_the_large_views_is_subtracted():
+    inputs = views(16, 16, 8)
+    plain, rated = without_target(), without_target(coding_rate=0.5)
+    room = sum(coding_rate(z) for z in plain.project(list(inputs))[:2])
+    expected = plain.loss(list(inputs))['loss'] - 0.5 * room
+    torch.testing.assert_close(rated.loss(list(inputs))['loss'], expected)
+
+
+def test_small_crops_without_a_target_network():
+    model, inputs = without_target(both_views=True), views(16, 16, 8, 8)
+    alone = deepcopy(model)
+    sources = alone.project(inputs)
+    pairs = [(s, t) for t in (0, 1) for s in range(4) if s != t]
+    losses = [alone.head.compare(sources[s], sources[t], sources[1 - t]) for s, t in pairs]
+    torch.testing.assert_close(model.loss(inputs)['loss'], 2 * sum(losses) / 6)
 
 
 def test_gradient_trains_the_online_network_and_the_update_moves_the_target():
@@ -146,6 +196,7 @@ def test_invalid_settings_are_refused_at_build_and_one_view_in_training():
         ({'pretrained': 'a.pth'}, r"pretrained='a\.pth': write init_cfg=dict\("),
         ({'online_sizes': (224, 96)}, r'online_sizes=\(224, 96\)'),
         ({'target_sizes': (0, 96)}, r'target_sizes=\(0, 96\)'),
+        ({'target_momentum': None, 'target_sizes': (8, 9)}, r'target_sizes=\(8, 9\): without a'),
     ):
         with pytest.raises(UserError, match=found):
             build(**options)
@@ -181,7 +232,13 @@ def test_own_modules_memory_format_and_features():
         own.get_submodule(name).register_forward_hook(lambda module, args, output: output[0])
     expected = model.loss(list(inputs))['loss']
     torch.testing.assert_close(own.loss(list(inputs))['loss'], expected)
-    losses = [build(channels_last=flag).loss(list(inputs))['loss'] for flag in (True, False)]
+    losses = []
+    for flag in (True, False):
+        model = build(channels_last=flag)
+        batch = model.data_preprocessor({'inputs': list(inputs), 'data_samples': None}, True)
+        layouts = [x.is_contiguous(memory_format=torch.channels_last) for x in batch['inputs']]
+        assert layouts == [flag] * len(inputs)  # before the loss, whose caller keeps the batch
+        losses.append(model.loss(batch['inputs'])['loss'])
     torch.testing.assert_close(*losses)
     model, image = build().eval(), inputs[0]  # features are those of the online backbone
     torch.testing.assert_close(model(image)[0], model.backbone(image)[0])

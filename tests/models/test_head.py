@@ -57,6 +57,31 @@ def test_settings_choose_the_deputy_and_are_passed_on_to_the_loss():
     torch.testing.assert_close(loss_of(head, online, target), expected)
 
 
+def test_soft_deputy_and_negatives_of_both_views():
+    (online, target), (_, other) = pair(), pair(seed=1)
+    soft = dict(deputy=(1, 20), gamma=1.0, deputy_temperature=0.1)
+    head = TruncatedTripletHead(None, both_views=True, **soft)
+    options = dict(gamma=1.0, temperature=0.1)
+    keys = torch.cat([target, other])
+    expected = 2 * truncated_triplet_loss(online, keys, (1, 20), views=2, **options)
+    torch.testing.assert_close(head.compare(online, target, other), expected)
+    assert [head.num_negatives(24), TruncatedTripletHead(None).num_negatives(24)] == [46, 23]
+    alone = TruncatedTripletHead(None, **soft).compare(online, target, other)
+    expected = 2 * truncated_triplet_loss(online, target, (1, 20), **options)
+    torch.testing.assert_close(alone, expected)
+    with pytest.raises(UserError, match='needs the projections of the other view'):
+        head.compare(online, target)
+
+
+def test_keys_that_carry_a_gradient_get_it():
+    head = TruncatedTripletHead(None, deputy=(1, 5), both_views=True)
+    for flags in ((True, True, True), (True, False, False)):
+        tensors = *pair(), pair(seed=1)[0]
+        rows = [x.clone().requires_grad_(flag) for x, flag in zip(tensors, flags)]
+        head.compare(*rows).backward()
+        assert [row.grad is not None for row in rows] == list(flags)
+
+
 def test_invalid_settings_are_refused_at_build_with_the_value():
     for settings, found in (
         ({'deputy': 0}, 'deputy=0'),
@@ -76,6 +101,10 @@ def test_invalid_settings_are_refused_at_build_with_the_value():
         ({'margin': 100}, 'margin=100'),
         ({'loss_weight': -1}, 'loss_weight=-1'),
         ({'deputy_ceiling': 1.5}, r'deputy_ceiling=1\.5'),
+        ({'deputy_temperature': 0, 'deputy': (1, 5)}, 'deputy_temperature=0'),
+        ({'deputy_temperature': 0.1}, r"deputy_temperature=0\.1 .* deputy='median'"),
+        ({'coding_rate': -1}, 'coding_rate=-1'),
+        ({'deputy_temperature': 0.1, 'deputy': 3}, 'deputy=3 is a single one'),
     ):
         with pytest.raises(UserError, match=found):
             TruncatedTripletHead(Linear(), **settings)
@@ -106,22 +135,30 @@ def test_small_batch_is_logged_once(caplog):
     assert 'rank 52' in text
 
 
-def gathered(rank):
-    head = TruncatedTripletHead(Linear(), deputy=(2, 10), gather_negatives=True)
-    online, target = (x.chunk(2)[rank].clone() for x in pair())
-    loss = loss_of(head, online.requires_grad_(), target)
+def gathered(rank, both_sides):
+    """Gradients in one of two processes; both sides: those of keys too, which come from both."""
+    head = TruncatedTripletHead(
+        Linear(), deputy=(2, 10), gather_negatives=True, both_views=both_sides
+    )
+    online, target = (x.chunk(2)[rank].clone().requires_grad_() for x in pair())
+    return gradients(head, online, target, both_sides)
+
+
+def gradients(head, online, target, both_sides):
+    key, other = (target, online) if both_sides else (target.detach(), None)
+    loss = head.compare(head.predict(online), key, other)
     loss.backward()
-    return loss.detach(), online.grad, head.predictor.fc.weight.grad
+    of_target = target.grad if both_sides else torch.zeros_like(target)
+    return loss.detach(), online.grad, of_target, head.predictor.fc.weight.grad
 
 
-def test_two_processes_equal_one_on_the_joined_batch(tmp_path):
-    losses, inputs, weights = zip(*in_two_processes(tmp_path, gathered))
-
-    head = TruncatedTripletHead(Linear(), deputy=(2, 10))
-    online, target = pair()
-    joined = loss_of(head, online.requires_grad_(), target)
-    joined.backward()
+@pytest.mark.parametrize('both_sides', [False, True])
+def test_two_processes_equal_one_on_the_joined_batch(tmp_path, both_sides):
+    losses, *rows, weights = zip(*in_two_processes(tmp_path, gathered, both_sides))
+    head = TruncatedTripletHead(Linear(), deputy=(2, 10), both_views=both_sides)
+    joined = gradients(head, *(x.requires_grad_() for x in pair()), both_sides)
     # data-parallel training averages over processes
-    torch.testing.assert_close((losses[0] + losses[1]) / 2, joined.detach())
-    torch.testing.assert_close(torch.cat(inputs) / 2, online.grad)
-    torch.testing.assert_close((weights[0] + weights[1]) / 2, head.predictor.fc.weight.grad)
+    torch.testing.assert_close((losses[0] + losses[1]) / 2, joined[0])
+    for found, expected in zip(rows, joined[1:]):
+        torch.testing.assert_close(torch.cat(found) / 2, expected)
+    torch.testing.assert_close((weights[0] + weights[1]) / 2, joined[-1])

@@ -18,13 +18,16 @@ RANKS = [(1, 1), (5, 5), (12, 12), (2, 11), (2, 10), 'semi-hard', 'all']
 OPTIONS = [{}, {'margin': -1.2}, {'gamma': 1.0}, {'deputy_ceiling': 0.1}]
 
 
-def loop_loss(query, key, ranks, gamma=2.0, margin=-100.0, deputy_ceiling=None):
+def loop_loss(
+    query, key, ranks, gamma=2.0, margin=-100.0, deputy_ceiling=None, temperature=None, views=1
+):
     """Row by row, with vectors and sorted lists alone."""
     losses = []
+    images = len(key) // views
     for i, q in enumerate(query):
         distances = [-(q @ z) / (q.norm() * z.norm()) for z in key]
-        positive = distances.pop(i)
-        distances.sort()
+        positive = distances[i]
+        distances = sorted(d for j, d in enumerate(distances) if j % images != i)
         if ranks == 'semi-hard':
             farther = [d for d in distances if d > positive]
             deputy = farther[0] if farther else distances[-1]
@@ -32,6 +35,9 @@ def loop_loss(query, key, ranks, gamma=2.0, margin=-100.0, deputy_ceiling=None):
             lo, hi = (1, len(distances)) if ranks == 'all' else ranks
             chosen = distances[lo - 1 : hi]
             deputy = sum(chosen) / len(chosen)
+            if temperature is not None:
+                near = [torch.exp(-d / temperature) for d in chosen]
+                deputy = -temperature * torch.log(sum(near) / len(near))
         if deputy_ceiling is not None and deputy > deputy_ceiling:
             deputy = torch.tensor(deputy_ceiling)
         value = gamma * positive - deputy
@@ -62,8 +68,71 @@ def test_value_and_gradient_equal_a_loop(dtype, loss):
 
 
 @pytest.mark.parametrize('loss', [truncated_triplet_loss, plain_truncated_triplet_loss])
+@pytest.mark.parametrize('views', [1, 2])
+def test_soft_deputies_both_views_and_gradients_of_keys_equal_a_loop(views, loss):
+    kinds = [(1, 1), (2, 5), 'semi-hard', 'all']
+    for ranks, options, temperature in product(kinds, OPTIONS, (None, 0.1)):
+        query, key = embeddings(8)
+        key = torch.cat([key, *[embeddings(8, seed=9)[1]] * (views - 1)]).requires_grad_()
+        options = {**options, 'temperature': temperature, 'views': views}
+        expected = loop_loss(query, key, ranks, **options)
+        found = loss(query, key, ranks, reduction='none', key_gradient=True, **options)
+        torch.testing.assert_close(found, expected)
+        weights = torch.linspace(0.5, 1.5, len(query), dtype=torch.float64)  # of unequal rows
+        pairs = [torch.autograd.grad(x @ weights, (query, key)) for x in (found, expected)]
+        torch.testing.assert_close(*pairs)
+
+
+def test_a_soft_deputy_lies_between_the_hardest_and_the_mean():
+    query, key = embeddings()
+    options = {'reduction': 'none', 'gamma': 1.0}
+    hardest, mean = (truncated_triplet_loss(query, key, r, **options) for r in ((2, 2), (2, 9)))
+    soft = [
+        truncated_triplet_loss(query, key, (2, 9), temperature=t, **options)
+        for t in (1e-4, 0.1, 1e4)
+    ]
+    torch.testing.assert_close(soft[0], hardest, rtol=0, atol=1e-3)  # T·log(8) apart
+    torch.testing.assert_close(soft[2], mean, rtol=0, atol=1e-3)
+    assert ((mean < soft[1]) & (soft[1] < hardest)).all()  # a nearer deputy is a larger loss
+    one = truncated_triplet_loss(query, key, (3, 3), temperature=0.1, **options)
+    torch.testing.assert_close(one, truncated_triplet_loss(query, key, (3, 3), **options))
+
+
+def test_the_coding_rate_is_half_the_logarithm_of_a_determinant():
+    for count, width in ((24, 6), (6, 24), (5, 5)):
+        rows, _ = embeddings(count, width)
+        z = (rows / rows.norm(dim=1, keepdim=True)).detach().numpy()
+        expected = np.linalg.slogdet(np.eye(width) + z.T @ z * width / (count * 0.2))[1]
+        found = losses.coding_rate(rows)
+        assert found.item() == pytest.approx(expected / (2 * width))
+        assert torch.autograd.gradcheck(losses.coding_rate, rows)
+    assert losses.coding_rate(torch.eye(8)) > losses.coding_rate(embeddings(8, 8)[0])
+    assert losses.coding_rate(torch.eye(8).bfloat16()).dtype == torch.float32
+
+
+def test_all_negatives_of_both_views_at_a_temperature_are_decoupled_infonce():
+    """-s_pos / T + log Σ exp(s_neg / T), but for the constant log(2n - 2)."""
+    query, key = embeddings(8)
+    other, temperature = embeddings(8, seed=3)[1], 0.2
+    keys = torch.cat([key, other])
+    similar = torch.cosine_similarity(query[:, None], keys[None], dim=2) / temperature
+    own = torch.eye(8, dtype=torch.bool).repeat(1, 2)
+    expected = similar.masked_fill(own, -torch.inf).logsumexp(1) - similar.diagonal()
+    found = truncated_triplet_loss(
+        query, keys, 'all', gamma=1.0, reduction='none', temperature=temperature, views=2
+    )
+    torch.testing.assert_close(found / temperature + np.log(14), expected)
+
+
+@pytest.mark.parametrize('loss', [truncated_triplet_loss, plain_truncated_triplet_loss])
 def test_gathered_keys_give_each_process_its_rows(loss):
     """The rows of one of three processes, against the keys of all of them."""
+    both = dict(temperature=0.1, views=2)  # of 12 images
+    (query, key), rows = embeddings(12), slice(4, 8)
+    key = torch.cat([key, embeddings(12, seed=9)[1]])
+    expected = loop_loss(query, key, (1, 5), **both)[rows]
+    found = loss(query[rows], key, (1, 5), reduction='none', offset=4, **both)
+    torch.testing.assert_close(found, expected)
     for ranks, options, offset in product([*RANKS, (30, 99)], OPTIONS, (0, 8, 16)):
         (query, key), rows = embeddings(), slice(offset, offset + 8)
         whole = plain_truncated_triplet_loss(query, key, ranks, reduction='none', **options)[rows]
@@ -74,7 +143,10 @@ def test_gathered_keys_give_each_process_its_rows(loss):
 
 
 def test_the_fast_path_equals_the_definition_where_keys_are_nan():
-    for ranks, options, bad in product([*RANKS, (23, 23), (2, 23)], OPTIONS, ([7], range(24))):
+    soft = {'temperature': 0.1}
+    for ranks, options, bad in product(
+        [*RANKS, (23, 23), (2, 23)], [*OPTIONS, soft], ([7], range(24))
+    ):
         query, key = embeddings()
         key[bad, 3] = torch.nan
         found = truncated_triplet_loss(query, key, ranks, reduction='none', **options)

@@ -6,7 +6,6 @@ what computes the feature map.
 
 import json
 import pickle
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,12 +18,12 @@ import torch
 from torch import Tensor, nn
 
 from ttl_mm.checkpoint import layouts
-from ttl_mm.checkpoint.coverage import load_state, shapes_of
+from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.export.onnx_graph import resnet_graph
-from ttl_mm.registry import MODELS  # its guard lets torchvision and timm be imported
+from ttl_mm.models.build_loaded import build_loaded  # torchvision and timm can be imported now
 
 State = dict[str, Tensor]
 Meta = dict[str, Any]
@@ -39,17 +38,18 @@ class Format:
     write: Callable[[State, Meta, Path], None]
     read: Callable[[Path, Meta], Network]
     use: str  # how to load the file, in one line: see usage_hint
+    keeps_tensors: bool = True  # whether the file has every tensor under its name
 
 
 def mmpretrain_network(config: dict[str, Any], state: State, source: str | Path) -> Network:
     """A ResNet of mmpretrain with the weights of the file ``source``, in evaluation mode."""
-    net = MODELS.build(config)
-    load_state(net, state, str(source))
+    net = build_loaded(config, state, str(source))
     net.eval()
     return lambda images: net(images)[-1]
 
 
-def _need(module: str, to: str) -> Any:
+def need(module: str, to: str) -> Any:
+    """Import a module that an export is checked with."""
     try:
         return import_module(module)
     except (ImportError, AssertionError) as error:  # mmdet asserts the versions it wants
@@ -67,7 +67,8 @@ def _refuse(options: set[str], to: str, meta: Meta) -> None:
         raise UserError(f'{to} has no {meta["architecture"]}: export it to mmpretrain instead.')
 
 
-def _save(content: dict[str, Any], path: Path) -> None:
+def save(content: dict[str, Any], path: Path) -> None:
+    """``torch.save``, the same bytes for every path."""
     with path.open('wb') as file:  # given a path, torch would write its name into the file
         torch.save(content, file)
 
@@ -81,13 +82,13 @@ def _read_by_house_names(path: Path, meta: Meta, prefix: str | None = None) -> N
 
 def write_openmmlab(state: State, meta: Meta, path: Path, prefix: str = '') -> None:
     state = {prefix + name: tensor for name, tensor in state.items()}
-    _save({'meta': meta, 'state_dict': state}, path)
+    save({'meta': meta, 'state_dict': state}, path)
 
 
 def _read_mmdet(path: Path, meta: Meta) -> Network:
     _refuse({'cifar'}, 'mmdet', meta)
     options = {key: value for key, value in meta['backbone'].items() if key != 'type'}
-    net = _need('mmdet.models', 'mmdet').ResNet(**options)
+    net = need('mmdet.models', 'mmdet').ResNet(**options)
     load_state(net, tensors_of(read_checkpoint(path)), str(path))
     net.eval()
     return lambda images: net(images)[-1]
@@ -98,13 +99,13 @@ def _read_mmdet(path: Path, meta: Meta) -> Network:
 _UNUSUAL = {'cifar', 'deep_stem', 'avg_down', 'base_channels'}
 
 
-def _write_bare(state: State, meta: Meta, path: Path) -> None:
-    _save(dict(state), path)
+def write_bare(state: State, meta: Meta, path: Path) -> None:
+    save(dict(state), path)
 
 
 def _read_torchvision(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'torchvision', meta)
-    net = _need('torchvision.models', 'torchvision').get_model(f'resnet{meta["backbone"]["depth"]}')
+    net = need('torchvision.models', 'torchvision').get_model(f'resnet{meta["backbone"]["depth"]}')
     net.fc = nn.Identity()
     load_state(net, read_checkpoint(path), str(path))
     trunk = nn.Sequential(*list(net.children())[:-2])  # without avgpool and fc
@@ -114,7 +115,7 @@ def _read_torchvision(path: Path, meta: Meta) -> Network:
 def _read_timm(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'timm', meta)
     name = f'resnet{meta["backbone"]["depth"]}'
-    net = _need('timm', 'timm').create_model(name, num_classes=0)
+    net = need('timm', 'timm').create_model(name, num_classes=0)
     load_state(net, read_checkpoint(path), str(path))
     return net.eval().forward_features
 
@@ -150,21 +151,27 @@ def _write_detectron2(state: State, meta: Meta, path: Path) -> None:
 
 
 def _write_onnx(state: State, meta: Meta, path: Path) -> None:
-    onnx = _need('onnx', 'onnx')
+    onnx = need('onnx', 'onnx')
     _refuse({'deep_stem', 'avg_down'}, 'onnx', meta)
     model = resnet_graph(state, meta)
     onnx.checker.check_model(model)
     onnx.save(model, path)
 
 
-def _read_onnx(path: Path, meta: Meta) -> Network:
-    runtime = _need('onnxruntime', 'onnx')
+def read_onnx(path: Path, meta: Meta, output: str = 'feature_map') -> Network:
+    runtime = need('onnxruntime', 'onnx')
     session = runtime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
-    run = partial(session.run, ['feature_map'])
+    run = partial(session.run, [output])
     return lambda images: torch.from_numpy(run({'images': images.numpy()})[0])
 
 
+_PLAIN = """\
+import torch, {module}
+network = {module}.{network}
+network.load_state_dict(torch.load({path!r}, weights_only=True)['state_dict'], strict=False)"""
+
 FORMATS = {
+    'plain': Format('.pth', write_openmmlab, _read_by_house_names, _PLAIN),
     'mmpretrain': Format(
         '.pth',
         partial(write_openmmlab, prefix='backbone.'),
@@ -176,12 +183,12 @@ FORMATS = {
         "init_cfg=dict(type='Pretrained', checkpoint={path!r})",
     ),
     'torchvision': Format(
-        '.pth', _write_bare, _read_torchvision,
+        '.pth', write_bare, _read_torchvision,
         'torchvision.models.resnet{depth}().load_state_dict('
         'torch.load({path!r}, weights_only=True), strict=False)  # all but fc',
     ),
     'timm': Format(
-        '.pth', _write_bare, _read_timm,
+        '.pth', write_bare, _read_timm,
         "timm.create_model('resnet{depth}', num_classes=0, checkpoint_path={path!r})",
     ),
     'detectron2': Format(
@@ -194,15 +201,7 @@ FORMATS = {
         'safetensors.torch.load_file({path!r})',
     ),
     'onnx': Format(
-        '.onnx', _write_onnx, _read_onnx,
+        '.onnx', _write_onnx, read_onnx,
         "onnxruntime.InferenceSession({path!r}).run(['features'], {{'images': normalized}})",
     ),
 }  # fmt: skip
-
-
-def usage_hint(path: str | Path, to: str) -> str:
-    """One line of code, or of options for detectron2, that loads an exported file."""
-    config = layouts.backbone_config(shapes_of(load_backbone_state(path))) or {}
-    return FORMATS[to].use.format(
-        path=str(path), shell_path=shlex.quote(str(path)), depth=config.get('depth')
-    )

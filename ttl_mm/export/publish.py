@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from torch import Tensor
 
@@ -13,6 +14,8 @@ from ttl_mm.checkpoint.load import load_backbone_state, refuse_bad_tensors, reso
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.export.formats import write_openmmlab, write_safetensors
+from ttl_mm.files.regular import is_regular
+from ttl_mm.outputs import claim_file
 from ttl_mm.version import __version__
 from ttl_mm.zoo.cache import sha256_of
 from ttl_mm.zoo.manifest import NAME, Entry
@@ -32,6 +35,7 @@ def publish(
     about: str = '',
     licence: str = 'Apache-2.0',
     config: str | None = None,
+    overwrite: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
     """Write ``NAME-<first 8 of sha256><suffix>`` and, beside it, its manifest entry as JSON.
 
@@ -47,6 +51,7 @@ def publish(
         about: One line on what was trained on what.
         licence: The licence of the file.
         config: Path of the config in the repository.
+        overwrite: Whether an entry of other content may be replaced.
 
     Returns:
         The file and its manifest entry.
@@ -68,7 +73,7 @@ def publish(
     }
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f'.{name}.{os.getpid()}{suffix}'
+    fresh = folder / f'.{name}.{uuid4().hex}{suffix}'
     try:
         write = write_safetensors if suffix == '.safetensors' else write_openmmlab
         write(state, meta, fresh)
@@ -87,10 +92,15 @@ def publish(
             'results': [],
         }
         Entry(name=name, **entry)  # refuses what the zoo would refuse
+        written = path.with_suffix('.json')
+        for file in (path, written):
+            # its name has the hash of the weights, so the same one again replaces nothing
+            same = is_regular(path) and sha256_of(path) == digest
+            claim_file(file, overwrite or same, source)
         os.replace(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
-    path.with_suffix('.json').write_text(json.dumps({name: entry}, indent=2) + '\n')
+    written.write_text(json.dumps({name: entry}, indent=2) + '\n')
     return path, entry
 
 

@@ -1,14 +1,16 @@
 """Initialize a backbone, or stages of one, from a pre-training checkpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mmengine.logging import print_log
 from mmengine.model import update_init_info
 from torch import nn
 
+from ttl_mm.checkpoint.architecture import read_architecture
 from ttl_mm.checkpoint.coverage import load_state
-from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.load import load_backbone_state, resolve
 from ttl_mm.errors import UserError
+from ttl_mm.models.adapted_backbone import AdaptedBackbone
 from ttl_mm.registry import WEIGHT_INITIALIZERS
 
 
@@ -38,8 +40,12 @@ class PretrainedBackbone:
                 '--cfg-options model.backbone.init_cfg.checkpoint=FILE or as '
                 'projects/detection/run.sh does, or choose a config that starts at random.'
             )
-        parts = {name for name, _ in module.named_children()}
-        state = load_backbone_state(self.checkpoint)
+        parts = {name.split('.')[0] for name in module.state_dict()}
+        if isinstance(module, AdaptedBackbone):
+            state = load_backbone_state(self.checkpoint, expected=module.state_dict())
+        else:
+            state = load_backbone_state(self.checkpoint)
+            _refuse_others(module, parts, state, self.checkpoint)
         state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
         kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
         loaded = load_state(module, state | kept, self.checkpoint)
@@ -50,3 +56,15 @@ class PretrainedBackbone:
         fresh = f', {len(kept)} keep their initial values' if kept else ''
         count = f'{type(module).__name__}: all {len(loaded.matched) - len(kept)} tensors'
         print_log(f'{count} from {self.checkpoint}{fresh}', 'current')
+
+
+def _refuse_others(
+    module: nn.Module, parts: Iterable[str], state: Iterable[str], checkpoint: str
+) -> None:
+    """Say so where the file is of a network that this one has no part of."""
+    declared = read_architecture(resolve(checkpoint))
+    if declared is not None and not set(parts) & {name.split('.')[0] for name in state}:
+        raise UserError(
+            f'{checkpoint} holds {declared.network}, and {type(module).__name__} here takes the '
+            'stages of a ResNet: pre-train a ResNet for this detector or classifier.'
+        )

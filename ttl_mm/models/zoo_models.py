@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import fetch_checkpoint, load_backbone_state
+from ttl_mm.errors import UserError
+from ttl_mm.models.build_loaded import build_loaded
 from ttl_mm.registry import MODELS
 from ttl_mm.zoo.manifest import find_entry
 
@@ -36,10 +37,14 @@ def get_model(
     >>> [maps] = model(torch.zeros(1, 3, 16, 16))
     """
     entry = find_entry(name)
-    backbone = MODELS.build({**entry.backbone, **overrides})
+    if entry.backbone is None:
+        raise UserError(f'the manifest does not say which network {name} is: build it yourself.')
+    config = {**entry.backbone, **overrides}  # of a few known networks and options
     if pretrained is True:
         pretrained = fetch_checkpoint(entry, allow_unhashed=allow_unhashed)
-    if pretrained is not False:
-        load_state(backbone, load_backbone_state(pretrained), str(pretrained))
+    if pretrained is False:
+        backbone = MODELS.build(config)
+    else:
+        backbone = build_loaded(config, load_backbone_state(pretrained), str(pretrained))
     backbone.to(device).eval()  # which returns nothing in mmpretrain
     return backbone

@@ -1,0 +1,145 @@
+"""How the network of a library is stored: in its own layout, and in those that take any network."""
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ttl_mm.checkpoint.architecture import Architecture
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.errors import UserError
+from ttl_mm.export.formats import (
+    Format,
+    Meta,
+    Network,
+    State,
+    need,
+    read_onnx,
+    write_bare,
+    write_openmmlab,
+    write_safetensors,
+)
+from ttl_mm.models.adapted_backbone import AdaptedBackbone, load_adapted, network_facts, pool
+from ttl_mm.models.libraries import build_network, remove_classifier
+
+OPSET = 17
+
+_PLAIN = """\
+from ttl_mm.models import AdaptedBackbone; import torch
+network = AdaptedBackbone({arguments})
+network.load_state_dict(torch.load({path!r}, weights_only=True)['state_dict'])"""
+_TORCHVISION = """\
+network = torchvision.models.get_model({name!r}{size})
+network.{classifier} = torch.nn.Identity()
+network.load_state_dict(torch.load({path!r}, weights_only=True))"""
+
+
+def library_formats(architecture: Architecture) -> dict[str, Format]:
+    """The layouts that a network of a library can be written in, by name."""
+    read = partial(_read_adapted, architecture=architecture)
+    any_network = {
+        'plain': Format('.pth', write_openmmlab, read, _PLAIN),
+        'safetensors': Format(
+            '.safetensors', write_safetensors, read, 'safetensors.torch.load_file({path!r})'
+        ),
+        'onnx': Format(
+            '.onnx', partial(_write_onnx, architecture=architecture), _read_onnx,
+            "onnxruntime.InferenceSession({path!r}).run(['features'], {{'images': normalized}})",
+            keeps_tensors=False,
+        ),
+    }  # fmt: skip
+    own = {
+        'timm': Format(
+            '.pth', write_bare, partial(_read_strictly, architecture=architecture),
+            'timm.create_model({name!r}, num_classes=0{img_size}, checkpoint_path={path!r})',
+        ),
+        'torchvision': Format(
+            '.pth', write_bare, partial(_read_strictly, architecture=architecture), _TORCHVISION
+        ),
+        'mmpretrain': Format(
+            '.pth', partial(write_openmmlab, prefix='backbone.'), read,
+            "init_cfg=dict(type='Pretrained', checkpoint={path!r}, prefix='backbone.')",
+        ),
+    }  # fmt: skip
+    return {**any_network, architecture.library: own[architecture.library]}
+
+
+def adapted_network(
+    architecture: Architecture, source: str | Path, prefix: str | None = None
+) -> Network:
+    """The network with the weights of the file ``source``: images to features (N, C)."""
+    backbone = load_adapted(architecture, source, prefix).eval()
+    return lambda images: pool(backbone(images))
+
+
+def check_size(architecture: Architecture, to: str) -> tuple[int, int]:
+    """Size of the images that an export is checked on; a traced graph takes only its own."""
+    facts = network_facts(*architecture)
+    edge = facts.size if to == 'onnx' else facts.sizes.nearest(96)
+    return edge, edge
+
+
+def library_hint(path: str | Path, to: str, architecture: Architecture) -> str:
+    """Code that loads a file that one of :func:`library_formats` has written."""
+    name, size = architecture.name, architecture.size
+    classifier = ''
+    if to == 'torchvision':
+        network = need('torchvision.models', to).get_model(name)
+        classifier = remove_classifier(network, name)
+    return library_formats(architecture)[to].use.format(
+        path=str(path),
+        name=name,
+        classifier=classifier,
+        arguments=repr(architecture.network) + (f', size={size}' if size else ''),
+        size=f', image_size={size}' if size else '',
+        img_size=f', img_size={size}' if size else '',
+    )
+
+
+def _read_adapted(path: Path, meta: Meta, architecture: Architecture) -> Network:
+    return adapted_network(architecture, path)
+
+
+def _read_strictly(path: Path, meta: Meta, architecture: Architecture) -> Network:
+    """The library's own network, with the tensors of the file and no others."""
+    network = build_network(*architecture).network
+    network.load_state_dict(read_checkpoint(path), strict=True)
+    network.eval()
+    return lambda images: pool(network(images))
+
+
+class _Features(nn.Module):
+    """As ONNX computes it: images (N, 3, H, W) to features (N, C)."""
+
+    def __init__(self, backbone: AdaptedBackbone) -> None:
+        super().__init__()
+        self.net = backbone.net
+
+    def forward(self, images: Tensor) -> Tensor:
+        return pool(self.net(images))
+
+
+def _write_onnx(state: State, meta: Meta, path: Path, architecture: Architecture) -> None:
+    """Trace the network on images of its own size, which are the only ones the graph takes."""
+    need('onnx', 'onnx')
+    backbone = AdaptedBackbone(*architecture)
+    backbone.load_state_dict(state)
+    images = torch.zeros(2, 3, *check_size(architecture, 'onnx'))
+    options: dict[str, Any] = {
+        'input_names': ['images'], 'output_names': ['features'], 'opset_version': OPSET,
+        'dynamic_axes': {'images': {0: 'n'}, 'features': {0: 'n'}}, 'dynamo': False,
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # about branches that depend on the size, which is fixed
+        try:
+            torch.onnx.export(_Features(backbone).eval(), (images,), str(path), **options)
+        except (RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
+            reason = str(error).strip().splitlines()[0][:200]
+            raise UserError(f'onnx has no {architecture.network}: {reason}') from error
+
+
+def _read_onnx(path: Path, meta: Meta) -> Network:
+    return read_onnx(path, meta, output='features')

@@ -1,0 +1,208 @@
+"""Networks of timm, torchvision and mmpretrain by their names there, without a classifier."""
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from ttl_mm.errors import UserError
+from ttl_mm.registry import MODELS
+
+MOST_PIXELS = 4096  # edge of an image that a network may be built for
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class Built(NamedTuple):
+    """A network with random weights, and what its library says about its images."""
+
+    network: nn.Module  # images (N, 3, H, W) to maps, tokens or vectors
+    size: int  # edge of the images
+    mean: tuple[float, ...]  # of red, green and blue, from 0 to 255
+    std: tuple[float, ...]
+
+
+class Library(NamedTuple):
+    """How to list and build the networks of a package."""
+
+    names: Callable[[], list[str]]
+    build: Callable[[str, int | None], Built]  # name, and size if not the usual one
+    install: str
+
+
+def _in_255(values: Any) -> tuple[float, ...]:
+    return tuple(round(255 * float(value), 4) for value in values)
+
+
+# timm
+
+
+def _timm_names() -> list[str]:
+    return import_module('timm').list_models()
+
+
+#: options that let a transformer take images of other sizes than its own, where it has them
+_TIMM_ANY_SIZE: tuple[dict[str, Any], ...] = (
+    {'strict_img_size': False}, {'dynamic_img_size': True}, {},
+)  # fmt: skip
+
+
+def _build_timm(name: str, size: int | None) -> Built:
+    timm = import_module('timm')
+    own = timm.get_pretrained_cfg(name)
+    edge = own.input_size[-1] if own is not None else 224
+    if size is not None and size != edge:
+        network = timm.create_model(name, num_classes=0, img_size=size)
+    else:
+        tries = _TIMM_ANY_SIZE if own is not None and own.fixed_input_size else ({},)
+        network = _first_that_builds(timm.create_model, name, tries)
+    mean, std = (own.mean, own.std) if own is not None else (IMAGENET_MEAN, IMAGENET_STD)
+    return Built(network, size or edge, _in_255(mean), _in_255(std))
+
+
+def _first_that_builds(create: Callable, name: str, tries: tuple[dict, ...]) -> nn.Module:
+    for options in tries[:-1]:
+        try:
+            return create(name, num_classes=0, **options)
+        except TypeError:  # a network without this option
+            continue
+    return create(name, num_classes=0, **tries[-1])
+
+
+# torchvision
+
+
+def _torchvision_names() -> list[str]:
+    models = import_module('torchvision.models')
+    return models.list_models(module=models)
+
+
+def _build_torchvision(name: str, size: int | None) -> Built:
+    models = import_module('torchvision.models')
+    options: dict[str, Any] = {'weights': None}
+    builder = inspect.unwrap(models.get_model_builder(name))
+    if 'init_weights' in inspect.signature(builder).parameters:
+        options['init_weights'] = True  # Inception warns where nothing is said
+    if size is not None:
+        options['image_size'] = size
+    network = models.get_model(name, **options)
+    mean, std, edge = IMAGENET_MEAN, IMAGENET_STD, 224
+    try:
+        usual = models.get_model_weights(name)
+    except ValueError:  # no weights were published
+        usual = ()
+    for weights in list(usual)[:1]:
+        transforms = weights.transforms()
+        mean, std, edge = transforms.mean, transforms.std, transforms.crop_size[0]
+    edge = getattr(network, 'image_size', edge)
+    remove_classifier(network, name)
+    return Built(network, edge, _in_255(mean), _in_255(std))
+
+
+def remove_classifier(network: nn.Module, name: str, classes: int = 1000) -> str:
+    """Replace the last layer with an output per class by the identity; return its name."""
+    layers = [
+        path
+        for path, layer in network.named_modules()
+        if getattr(layer, 'out_features', getattr(layer, 'out_channels', None)) == classes
+        and 'aux' not in path.lower()
+    ]
+    if not layers:
+        raise UserError(f'{name} has no layer with {classes} classes: it computes no features.')
+    parent, _, child = layers[-1].rpartition('.')
+    setattr(network.get_submodule(parent), child, nn.Identity())
+    return layers[-1]
+
+
+# mmpretrain
+
+
+@cache
+def _mmpretrain_configs() -> dict[str, Path]:
+    """The configs of its zoo by name."""
+    root = Path(import_module('mmpretrain').__file__ or '').parent  # installed, or a checkout
+    folders = [root / '.mim' / 'configs', root.parent / 'configs']
+    found = next((folder for folder in folders if folder.is_dir()), folders[0])
+    return {path.stem: path for path in sorted(found.glob('[!_]*/*.py'))}
+
+
+def _build_mmpretrain(name: str, size: int | None) -> Built:
+    config = Config.fromfile(_mmpretrain_configs()[name])
+    backbone = (config.get('model') or {}).get('backbone')
+    if not backbone:
+        raise UserError(f'mmpretrain/{name} has no model with a backbone: take another config.')
+    backbone = backbone.to_dict()
+    if (backbone.get('init_cfg') or {'type': ''})['type'] == 'Pretrained':  # a download
+        del backbone['init_cfg']
+    backbone.pop('frozen_stages', None)
+    if size is not None:
+        backbone['img_size'] = size
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        network = MODELS.build(backbone)
+    pixels = config.model.get('data_preprocessor') or config.get('data_preprocessor') or {}
+    mean = tuple(map(float, pixels.get('mean') or _in_255(IMAGENET_MEAN)))
+    std = tuple(map(float, pixels.get('std') or _in_255(IMAGENET_STD)))
+    edge = backbone.get('img_size') or _crop(config) or 224
+    return Built(network, edge if isinstance(edge, int) else edge[0], mean, std)
+
+
+def _crop(config: Config) -> int | None:
+    """The size that the config tests on."""
+    loader = config.get('test_dataloader') or {}
+    steps = (loader.get('dataset') or {}).get('pipeline') or []
+    return next((step.crop_size for step in steps if isinstance(step.get('crop_size'), int)), None)
+
+
+LIBRARIES = {
+    'timm': Library(_timm_names, _build_timm, "pip install 'ttl-mm[timm]'"),
+    'torchvision': Library(_torchvision_names, _build_torchvision, 'pip install torchvision'),
+    'mmpretrain': Library(lambda: list(_mmpretrain_configs()), _build_mmpretrain, 'make light'),
+}
+
+
+def library_names(library: str) -> list[str]:
+    """The names of a library's networks, as ``timm/resnet18``.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        return [f'{library}/{name}' for name in LIBRARIES[library].names()]
+    except ImportError as error:
+        raise UserError(
+            f'{library} is not installed ({error}), and its networks need it: '
+            f'{LIBRARIES[library].install}.'
+        ) from error
+
+
+def build_network(name: str, size: int | None = None) -> Built:
+    """The network that a name such as ``timm/resnet18`` stands for, with random weights.
+
+    Args:
+        name: One of :func:`library_names`; nothing is downloaded, and no other name is tried.
+        size: Edge of the images to build it for, if not the usual one.
+
+    Raises:
+        UserError: There is no such network, or not for this size.
+    """
+    library, _, rest = name.partition('/')
+    if library not in LIBRARIES or name not in library_names(library):
+        raise UserError(f'{name} is no network of {", ".join(LIBRARIES)}.')
+    if size is not None and not 1 <= size <= MOST_PIXELS:
+        raise UserError(f'{name} for images of {size} pixels: use 1 to {MOST_PIXELS}.')
+    try:
+        return LIBRARIES[library].build(rest, size)
+    except UserError:
+        raise
+    except ImportError as error:
+        raise UserError(f'{name} needs a package that is not installed: {error}.') from error
+    except Exception as error:  # each network refuses what it cannot be in its own way
+        reason = str(error).strip().splitlines()
+        about = f'for images of {size} pixels ' if size is not None else ''
+        detail = reason[0][:200] if reason else type(error).__name__
+        raise UserError(f'{name} cannot be built {about}here: {detail}') from error
