@@ -13,11 +13,22 @@ from ttl_mm.gauges.clustering import (
     false_negatives_by_rank,
 )
 from ttl_mm.gauges.collapse import effective_rank, feature_std
+from ttl_mm.gauges.label_free import (
+    alignment,
+    judge_views,
+    lidar,
+    nearest_neighbors,
+    neighbor_overlap,
+    shared_neighbors,
+    spectrum_decay,
+    uniformity,
+)
 from ttl_mm.gauges.poles import fewest_poles, pole_loss
 
 __all__ = [
     'Analysis',
     'RankExplorer',
+    'alignment',
     'analyze_features',
     'class_divergence',
     'effective_rank',
@@ -26,8 +37,15 @@ __all__ = [
     'false_negatives_by_rank',
     'feature_std',
     'fewest_poles',
+    'judge_views',
+    'lidar',
     'log_overclustering_risk',
+    'nearest_neighbors',
+    'neighbor_overlap',
     'overclustering_risk',
     'pole_loss',
+    'shared_neighbors',
     'smallest_safe_k',
+    'spectrum_decay',
+    'uniformity',
 ]

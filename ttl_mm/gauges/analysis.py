@@ -18,6 +18,7 @@ class Analysis:
 
     images: int
     classes: int
+    shares: list[float]  # of the images, in each class
     batch_size: int  # m + 1
     divergence: float  # of the classes, at equal spread within them
     divergence_total: float  # the same at equal total spread
@@ -77,6 +78,7 @@ def analyze_features(
     return Analysis(
         images=total,
         classes=len(counts),
+        shares=shares,
         batch_size=batch_size,
         divergence=class_divergence(features, labels),
         divergence_total=class_divergence(features, labels, 'total'),

@@ -13,7 +13,7 @@ def feature_std(features: Tensor) -> float:
     Args:
         features: (N, D), any scale.
     """
-    directions = normalize(_matrix(features), dim=1)
+    directions = normalize(checked_matrix(features), dim=1)
     return directions.std(dim=0, correction=0).mean().item()
 
 
@@ -27,7 +27,7 @@ def effective_rank(features: Tensor) -> float:
     Args:
         features: (N, D), any scale.
     """
-    features = _matrix(features)
+    features = checked_matrix(features)
     if not features.isfinite().all():
         return float('nan')
     # sigma^2 are the eigenvalues of the smaller Gram matrix: far cheaper than an SVD
@@ -39,7 +39,8 @@ def effective_rank(features: Tensor) -> float:
     return torch.special.entr(sigma / total).sum().exp().item()
 
 
-def _matrix(features: Tensor) -> Tensor:
+def checked_matrix(features: Tensor) -> Tensor:
+    """The features in float64 without their graph; raise unless they are a non-empty matrix."""
     features = torch.as_tensor(features)
     if features.ndim != 2 or len(features) == 0:
         raise ValueError(f'features must be a non-empty (N, D) matrix, not {tuple(features.shape)}')

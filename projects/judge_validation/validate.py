@@ -1,0 +1,58 @@
+"""Do measures without labels follow accuracy? Short runs of many kinds, measured on the way.
+
+    OMP_NUM_THREADS=1 python projects/judge_validation/validate.py run --data DIR
+    python projects/judge_validation/validate.py publish
+
+``run`` does the runs that ``results`` does not hold yet and may be stopped at any time; DIR holds
+``cifar10_mini``. ``publish`` writes the tables of docs/judge.md from ``results``.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from mmengine.registry import init_default_scope
+
+from projects.judge_validation.measure import Labeled, train_and_measure
+from projects.judge_validation.pages import DOCS, fill
+from projects.judge_validation.plan import jobs
+from projects.judge_validation.tables import read, regret_table, table
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / 'results'
+
+
+def run(data: Path, results: Path = RESULTS) -> None:
+    """Do what is missing."""
+    init_default_scope('mmpretrain')
+    labeled = Labeled(data)
+    for job in jobs():
+        path = results / f'{job.name}.json'
+        if path.is_file():
+            continue
+        begun = time.monotonic()
+        found = train_and_measure(job, data, labeled)
+        path.write_text(json.dumps(found, indent=1) + '\n')
+        last = found['rows'][-1]
+        seconds = time.monotonic() - begun
+        print(f'{job.name}: kNN {last["knn"]}, {seconds:.0f} s', flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('what', choices=['run', 'publish'])
+    parser.add_argument('--data', type=Path, default=Path('data'))
+    args = parser.parse_args()
+    if args.what == 'run':
+        run(args.data)
+        return
+    runs = read(RESULTS)
+    fill(DOCS, {'measures': table(runs), 'regret': regret_table(runs)})
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,90 @@
+"""Forecasts find planted curves, keep their coverage on the published runs, and say what fails."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from scipy.optimize import curve_fit
+
+from projects.judge_validation import forecasts as study
+from ttl_mm.gauges.forecast import (
+    BEHIND,
+    COLLAPSE,
+    ON_TRACK,
+    GainCurve,
+    Reference,
+    calibrated,
+    fit_gain,
+    forecast,
+    gain_of_more,
+    outlook,
+    references,
+)
+
+SHARES = np.array([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+REFERENCE = Reference(
+    0.25, -0.5, 0.5, 4.0, 100.0, (0.2, 0.3, 0.5), [(0.2, 0.1, 0.2), (1, 0.2, 0.3)]
+)
+
+
+def test_a_planted_curve_is_found_and_noise_is_fitted_as_by_scipy():
+    exact = fit_gain(SHARES, 30 + 18 * SHARES**0.25, 0.25, unit=4)
+    assert exact == pytest.approx((30, 18, 0.25, 1.0), abs=1e-4)
+    noisy = 30 + 18 * SHARES**0.4 + np.array([0, 0.5, -0.7, 0.3, 0.2, -0.4])
+    found = fit_gain(SHARES, noisy, 0.25, unit=1e-6)  # no trust in the reference
+    expected, _ = curve_fit(
+        lambda s, gain, power: gain * s**power, SHARES[1:], noisy[1:] - noisy[0], p0=[10, 0.3]
+    )
+    assert (found.gain, found.exponent) == pytest.approx(tuple(expected), rel=1e-3)
+    two = fit_gain([0, 0.2], [30, 40], 0.25, unit=4)  # a single value determines the gain alone
+    assert two.exponent == pytest.approx(0.25, abs=1e-6)
+    assert two.at(0.2) == pytest.approx(40, abs=1e-6)
+
+
+def test_intervals_widen_with_the_distance_and_stay_within_what_is_possible():
+    curve = GainCurve(30, 18, 0.25, seen=0.4)
+    widths = [forecast(curve, length, REFERENCE) for length in (0.4, 1.0, 2.0)]
+    assert all(one.low < one.expected < one.high for one in widths)
+    assert np.all(np.diff([one.high - one.low for one in widths]) > 0)
+    assert forecast(GainCurve(90, 20, 0.25, 0.4), 2.0, REFERENCE).high == 100
+
+
+def test_calibrated_quantiles_hold_their_share_of_new_errors():
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(400):
+        low, high = calibrated(rng.normal(size=50))
+        inside.append(np.mean((low <= (new := rng.normal(size=200))) & (new <= high)))
+    assert np.mean(inside) == pytest.approx(0.8, abs=0.02)
+    with pytest.raises(ValueError, match='5 errors'):
+        calibrated(range(5))
+
+
+def test_the_verdict_compares_with_the_band():
+    for values, verdict in (
+        ([30, 40], ON_TRACK),
+        ([30, 31], BEHIND),
+        ([30, 12], COLLAPSE),
+    ):
+        curve = fit_gain([0, 0.2], values, REFERENCE.exponent, REFERENCE.unit)
+        found, evidence = outlook(curve, REFERENCE)
+        assert (found, '%' in evidence or 'untrained' in evidence) == (verdict, True)
+    assert gain_of_more(2, REFERENCE) == pytest.approx((2**0.2, 2**0.3, 2**0.5))
+
+
+def test_80_percent_intervals_hold_70_to_90_percent_of_held_out_methods():
+    curves = study.read_curves()
+    found = [(case.length, inside) for case, inside, _ in study.coverage(curves)]
+    ends = [inside for length, inside in found if length == 1]
+    assert len(ends) > 100
+    assert 0.7 <= np.mean(ends) <= 0.9
+    assert 0.7 <= np.mean([inside for _, inside in found]) <= 0.9
+    written = json.loads(json.dumps(asdict(study.reference(curves))))
+    assert json.loads(json.dumps(asdict(references()[study.KNN]))) == written
+
+
+def test_impossible_curves_are_refused_with_their_values():
+    for shares, values in (([0.1, 0.2], [1, 2]), ([0], [1]), ([0, 0.2], [1, np.nan])):
+        with pytest.raises(ValueError, match=r'\['):
+            fit_gain(shares, values, 0.25, 4)

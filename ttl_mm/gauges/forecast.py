@@ -1,0 +1,171 @@
+"""What a run will reach: a power law through what was measured so far, with calibrated intervals.
+
+The family of curves is :math:`y(s) = y_0 + g s^p`: what a network has gained over its untrained
+self grows with a power of the share :math:`s` of the schedule. A run with a schedule of another
+length, :math:`s` times this one, is taken to end on the same curve.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import least_squares
+
+TRUST = 7.5  # in the exponent of the reference, against deviations in units of the quantity
+NOISE = 0.15  # of the gain: uncertainty of a value that was measured just now
+LOWEST, HIGHEST = 0.02, 1.0  # exponents
+ON_TRACK, BEHIND, COLLAPSE = 'on track', 'behind', 'will collapse'
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What earlier runs say about a quantity.
+
+    Args:
+        exponent: of the curves of earlier runs, which a fit to few values stays close to.
+        low, high: quantiles of the scaled errors of earlier forecasts, see :func:`scaled_error`.
+        unit: a difference of this quantity that matters.
+        top: the highest value that it can have.
+        longer: exponents of the gain between runs with schedules of different length: a low one,
+            the median and a high one.
+        band: rows (share of the schedule, lowest and highest usual progress there). Progress is
+            the gain as a share of what could be gained.
+    """
+
+    exponent: float
+    low: float
+    high: float
+    unit: float
+    top: float
+    longer: tuple[float, float, float]
+    band: Sequence[tuple[float, float, float]]
+
+
+class GainCurve(NamedTuple):
+    """A fitted curve, and how much of the schedule it has seen."""
+
+    start: float
+    gain: float  # at the end of the schedule
+    exponent: float
+    seen: float
+
+    def at(self, length: float) -> float:
+        """The value at a share of the schedule, or at the end of a schedule so much as long."""
+        return self.start + self.gain * length**self.exponent
+
+    def uncertainty(self, length: float, unit: float) -> float:
+        """The scale of its error there: larger the farther it is from what was seen."""
+        step = abs(length**self.exponent - self.seen**self.exponent)
+        return float(np.hypot(self.gain, unit)) * (NOISE + step)
+
+
+class Interval(NamedTuple):
+    """A forecast and the bounds that hold the outcome in 80 of 100 cases."""
+
+    low: float
+    expected: float
+    high: float
+
+
+def fit_gain(shares: ArrayLike, values: ArrayLike, exponent: float, unit: float) -> GainCurve:
+    r"""The gain and exponent that fit what was measured.
+
+    Least squares of :math:`y_i - y_0 - g s_i^p` and of ``TRUST · unit · (p - exponent)``: a single
+    value determines the gain, many of them the exponent too.
+
+    Args:
+        shares: (N,) of the schedule, ascending; the first is 0, the untrained network.
+        values: (N,) measured there.
+        exponent: of earlier runs.
+        unit: a difference that matters, see :class:`Reference`.
+    """
+    at, found = np.asarray(shares, dtype=float), np.asarray(values, dtype=float)
+    if at.shape != found.shape or len(at) < 2 or at[0] != 0 or not (np.diff(at) > 0).all():
+        raise ValueError(f'expected values at ascending shares from 0 on: {at}, {found}')
+    if not np.isfinite(found).all():
+        raise ValueError(f'values must be finite: {found}')
+    trust = TRUST * unit
+
+    gains = found[1:] - found[0]
+
+    def residuals(guess: np.ndarray) -> np.ndarray:
+        gain, power = guess
+        return np.r_[gain * at[1:] ** power - gains, trust * (power - exponent)]
+
+    first = [gains[-1] / at[-1] ** exponent, exponent]
+    bounds = ([-np.inf, LOWEST], [np.inf, HIGHEST])
+    gain, power = least_squares(residuals, first, bounds=bounds).x
+    return GainCurve(float(found[0]), float(gain), float(power), float(at[-1]))
+
+
+def scaled_error(curve: GainCurve, length: float, outcome: float, unit: float) -> float:
+    """How far an outcome is from the forecast, in units of its uncertainty."""
+    return (outcome - curve.at(length)) / curve.uncertainty(length, unit)
+
+
+def forecast(curve: GainCurve, length: float, reference: Reference) -> Interval:
+    """The value at the end of a schedule ``length`` times this one, within what is possible."""
+    expected, scale = curve.at(length), curve.uncertainty(length, reference.unit)
+    bounds = expected + scale * reference.low, expected, expected + scale * reference.high
+    return Interval(*(float(np.clip(value, 0, reference.top)) for value in bounds))
+
+
+def calibrated(errors: Sequence[float], share: float = 0.8) -> tuple[float, float]:
+    """Quantiles that hold ``share`` of new errors, as in split conformal prediction.
+
+    With n errors the k-th smallest and k-th largest are taken, k = ⌊(n + 1)(1 - share) / 2⌋.
+    """
+    ordered = np.sort(np.asarray(errors, dtype=float))
+    k = int((len(ordered) + 1) * (1 - share) / 2)
+    if k < 1:
+        raise ValueError(f'{len(ordered)} errors are too few to calibrate {share:.0%} intervals')
+    return float(ordered[k - 1]), float(ordered[-k])
+
+
+def progress(start: float, value: float, top: float) -> float:
+    """The gain as a share of what could be gained."""
+    return (value - start) / (top - start)
+
+
+def usual_progress(share: float, reference: Reference) -> tuple[float, float]:
+    """The band of the reference at a share of the schedule."""
+    at, low, high = np.array([(0, 0, 0), *reference.band], dtype=float).T
+    return float(np.interp(share, at, low)), float(np.interp(share, at, high))
+
+
+def outlook(curve: GainCurve, reference: Reference) -> tuple[str, str]:
+    """A verdict, and on what evidence: on track, behind, or will collapse."""
+    end = forecast(curve, 1.0, reference)
+    if end.high < curve.start:
+        evidence = f'even {end.high:.1f} at the end would be below the untrained {curve.start:.1f}'
+        return COLLAPSE, evidence
+    low, high = usual_progress(curve.seen, reference)
+    made = progress(curve.start, curve.at(curve.seen), reference.top)
+    evidence = (
+        f'{made:.0%} of what could be gained is gained after {curve.seen:.0%} of the schedule; '
+        f'{low:.0%} to {high:.0%} is usual there'
+    )
+    return (BEHIND if made < low else ON_TRACK), evidence
+
+
+def gain_of_more(length: float, reference: Reference) -> Interval:
+    """By which factor the whole gain grows with a schedule ``length`` times as long."""
+    return Interval(*(length**exponent for exponent in reference.longer))
+
+
+@cache
+def references() -> Mapping[str, Reference]:
+    """What the study measured, by the name of the logged quantity.
+
+    ``projects/judge_validation/forecasts.py`` writes the file.
+    """
+    content = json.loads((Path(__file__).parent / 'references.json').read_text())
+    return {
+        name: Reference(**{**fields, 'longer': tuple(fields['longer'])})
+        for name, fields in content.items()
+    }

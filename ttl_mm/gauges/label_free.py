@@ -1,0 +1,175 @@
+"""Measures that judge features without labels; RankMe is :func:`~ttl_mm.gauges.effective_rank`.
+
+None of them is accuracy, and each can be high for useless features.
+Every measure is NaN for features that hold NaN or infinity.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize, pdist
+
+from ttl_mm.gauges.collapse import checked_matrix, effective_rank
+
+
+def lidar(views: Tensor, delta: float = 1e-4) -> float:
+    r"""Dimensions in which images differ more than the views of one image: the rank of an LDA.
+
+    Each image is a class of its own, its views are the members. With the covariance
+    :math:`\Sigma_b` of the means of the images and the mean covariance :math:`\Sigma_w` of the
+    views around them, this is :math:`\exp(-\sum_i p_i \ln p_i)` of the normalized eigenvalues
+    :math:`p_i` of :math:`\Sigma_w^{-1/2} \Sigma_b \Sigma_w^{-1/2}`, where :math:`\delta I` is
+    added to :math:`\Sigma_w`. It lies in [1, min(N - 1, D)], and is 0 where all images are equal.
+
+    Args:
+        views: (N, Q, D): Q views of each of N images, both at least 2.
+        delta: Keeps :math:`\Sigma_w` invertible.
+
+    Source: Thilak et al., LiDAR: Sensing Linear Probing Performance in Joint Embedding SSL
+    Architectures, 2023.
+    """
+    views = torch.as_tensor(views)
+    if views.ndim != 3 or min(views.shape[:2]) < 2:
+        raise ValueError(f'expected (images, views, D) with two or more of both: {views.shape}')
+    views = views.detach().double()
+    if not views.isfinite().all():
+        return math.nan
+    means = views.mean(dim=1)  # (N, D)
+    between = covariance(means)
+    around = (views - means[:, None]).flatten(0, 1)  # (N * Q, D)
+    within = around.T @ around / (len(views) * (views.shape[1] - 1))
+    within.diagonal().add_(delta)
+    # eigenvalues of within^-1/2 · between · within^-1/2 are those of the pencil (between, within)
+    factor = torch.linalg.cholesky(within)
+    half = torch.linalg.solve_triangular(factor, between, upper=False)
+    whitened = torch.linalg.solve_triangular(factor, half.T, upper=False)
+    return _perplexity(torch.linalg.eigvalsh(whitened).clamp(min=0))
+
+
+def spectrum_decay(features: Tensor, first: int = 3) -> float:
+    r"""The exponent alpha of :math:`\lambda_i \propto i^{-\alpha}`, as in alpha-ReQ.
+
+    :math:`\lambda_i` are the eigenvalues of the covariance in descending order. The slope of
+    :math:`\ln \lambda_i` over :math:`\ln i` is fitted by least squares, from eigenvalue ``first``
+    on: the largest ones do not follow the law. Eigenvalues that are zero up to rounding are left
+    out. Near 0 all directions are used equally, which keeps noise; far above 1 only a few are.
+    NaN where fewer than three eigenvalues are left.
+
+    Args:
+        features: (N, D), any scale and offset.
+        first: The first eigenvalue of the fit, from 1.
+
+    Source: Agrawal et al., alpha-ReQ: Assessing Representation Quality in Self-Supervised Learning
+    by Measuring Eigenspectrum Decay, 2022.
+    """
+    features = checked_matrix(features)
+    if not features.isfinite().all() or len(features) < 2:
+        return math.nan
+    eigenvalues = torch.linalg.eigvalsh(covariance(features)).flip(0).numpy()  # descending
+    positive = eigenvalues[eigenvalues > max(eigenvalues[0], 0) * 1e-10][first - 1 :]
+    if len(positive) < 3:
+        return math.nan
+    ranks = np.arange(first, first + len(positive))
+    slope, _ = np.polyfit(np.log(ranks), np.log(positive), deg=1)
+    return -float(slope)
+
+
+def alignment(view: Tensor, other: Tensor) -> float:
+    r"""Mean squared distance of the two views of an image, as unit vectors: 0 if they agree.
+
+    Args:
+        view: (N, D).
+        other: (N, D), another view of the same images.
+
+    Source: Wang and Isola, Understanding Contrastive Representation Learning through Alignment and
+    Uniformity on the Hypersphere, 2020; there with the exponent 2, as here.
+    """
+    view, other = _pair(view, other)
+    return (normalize(view) - normalize(other)).square().sum(dim=1).mean().item()
+
+
+def uniformity(features: Tensor, t: float = 2.0) -> float:
+    r"""How evenly unit vectors fill the sphere, :math:`\ln \text{mean}_{i<j} e^{-t|x_i - x_j|^2}`.
+
+    0 if all features are equal, about -4 at most evenly spread over many dimensions (t = 2). NaN
+    for a single image. Source: as for :func:`alignment`.
+
+    Args:
+        features: (N, D), any length.
+        t: The smaller, the farther two images see each other.
+    """
+    features = checked_matrix(features)
+    if len(features) < 2:
+        return math.nan
+    exponents = -t * pdist(normalize(features)).square()  # (N * (N - 1) / 2,)
+    return (exponents.logsumexp(dim=0) - math.log(len(exponents))).item()
+
+
+def neighbor_overlap(features: Tensor, other: Tensor, neighbors: int = 10) -> float:
+    """Share of the nearest neighbors of an image that it has in both sets of features.
+
+    With the features of two checkpoints it says how much training still rearranges the images;
+    with those of two views, how little the neighbors depend on the view. Unrelated features give
+    about ``neighbors / (N - 1)``. With fewer images every other image is a neighbor.
+
+    Args:
+        features: (N, D).
+        other: (N, E) of the same images in the same order.
+        neighbors: How many of them to compare.
+    """
+    found = nearest_neighbors(features, neighbors), nearest_neighbors(other, neighbors)
+    return shared_neighbors(*found)
+
+
+def nearest_neighbors(features: Tensor, neighbors: int) -> Tensor:
+    """(N, k) indices of the nearest by cosine; k = 0 for one image and for non-finite features."""
+    directions = normalize(checked_matrix(features))
+    count = min(neighbors, len(directions) - 1) if directions.isfinite().all() else 0
+    similarity = directions @ directions.T
+    return similarity.fill_diagonal_(-torch.inf).topk(count, dim=1).indices
+
+
+def shared_neighbors(neighbors: Tensor, other: Tensor) -> float:
+    """Share of the neighbors (N, k) that are in the same row of ``other`` (N, k) too."""
+    if len(neighbors) != len(other):
+        raise ValueError(f'{len(neighbors)} and {len(other)} images: give the same ones twice')
+    if not (neighbors.shape[1] and other.shape[1]):
+        return math.nan
+    return (neighbors[:, :, None] == other[:, None]).any(dim=2).double().mean().item()
+
+
+def covariance(features: Tensor) -> Tensor:
+    """(D, D) sample covariance of features (N, D)."""
+    centered = features - features.mean(dim=0)
+    return centered.T @ centered / max(1, len(features) - 1)
+
+
+def _perplexity(values: Tensor) -> float:
+    """The exponential of the entropy of values that are not negative; 0 if all are zero."""
+    total = values.sum()
+    return torch.special.entr(values / total).sum().exp().item() if total > 0 else 0.0
+
+
+def _pair(view: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    view, other = checked_matrix(view), checked_matrix(other)
+    if view.shape != other.shape:
+        raise ValueError(f'two views must have one shape: {view.shape} and {other.shape}')
+    return view, other
+
+
+def judge_views(views: Tensor, neighbors: int = 10) -> dict[str, float]:
+    """All measures of this module, and RankMe, of Q >= 2 views of N images, (N, Q, D).
+
+    Measures of single features take the first view.
+    """
+    first, second = views[:, 0], views[:, 1]
+    return {
+        'rankme': effective_rank(first),
+        'lidar': lidar(views),
+        'spectrum_decay': spectrum_decay(first),
+        'alignment': alignment(first, second),
+        'uniformity': uniformity(first),
+        'view_invariance': neighbor_overlap(first, second, neighbors),
+    }
