@@ -1,0 +1,146 @@
+"""The page in a real browser: points, hover, neighbors, lasso, search, strange names."""
+
+import os
+
+import cv2
+import numpy as np
+import pytest
+from matplotlib.path import Path
+from sklearn.neighbors import NearestNeighbors
+
+from tests.helpers.browser import opened
+from ttl_mm.explore.embedding import Embedding
+from ttl_mm.explore.map_page import locality_order, write_map
+
+COUNT = 120
+STRANGE = '<script>alert(1)</script>"\'&amp;.png'
+NOT_UTF8 = os.fsdecode(b'caf\xe9.png')
+
+
+def color_of(i):
+    return [(37 * i) % 200 + 30, (91 * i) % 200 + 30, (53 * i) % 200 + 30]
+
+
+@pytest.fixture(scope='module')
+def shown(tmp_path_factory):
+    """The page of 120 plain images, each of a color of its own, on a grid of 12 x 10 points."""
+    folder = tmp_path_factory.mktemp('map')
+    names = [f'{i:03}.png' for i in range(COUNT - 2)] + [STRANGE.replace('/', '_'), NOT_UTF8]
+    for i, name in enumerate(names):
+        content = cv2.imencode('.png', np.full((20, 30, 3), color_of(i), np.uint8))[1]
+        (folder / 'images').mkdir(exist_ok=True)
+        (folder / 'images' / name).write_bytes(content.tobytes())
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(COUNT, 8)).astype(np.float32)
+    points = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 10)), -1).reshape(-1, 2)
+    embedding = Embedding(
+        features, names, folder / 'images', np.arange(COUNT) % 3, ('<b>one</b>', 'two', 'three')
+    )
+    page = write_map(embedding, points.astype(np.float32), folder / 'page', 'A <title>')
+    return page, names, features, points, locality_order(points)
+
+
+def place(tab, order, i):
+    """Where image i is on the page."""
+    return tab.evaluate('i => ttlMap.position(i)', int(np.flatnonzero(order == i)[0]))
+
+
+def middle_color(tab, selector):
+    """The color (RGB) in the middle of an element, as the browser painted it."""
+    box = tab.locator(selector).bounding_box()
+    clip = {
+        'x': box['x'] + box['width'] / 2,
+        'y': box['y'] + box['height'] / 2,
+        'width': 2,
+        'height': 2,
+    }
+    png = np.frombuffer(tab.screenshot(clip=clip), np.uint8)
+    return cv2.imdecode(png, cv2.IMREAD_COLOR)[0, 0].astype(int).tolist()
+
+
+@pytest.mark.parametrize('width', [1200, 400])
+def test_hover_shows_the_picture_and_a_click_the_true_neighbors(browser, shown, width):
+    page, names, features, _, order = shown
+    search = NearestNeighbors(n_neighbors=13, metric='cosine').fit(features.astype(np.float64))
+    with opened(browser, page, width) as tab:
+        tab.wait_for_function('ttlMap.count() === 120')
+        assert '120' in tab.locator('#status').inner_text()
+        for i in (5, 77):
+            tab.mouse.move(*place(tab, order, i))
+            assert names[i] in tab.locator('#hover').inner_text()
+            tab.wait_for_timeout(100)  # the sheet of thumbnails is read
+            assert np.abs(np.subtract(middle_color(tab, '#hover .thumb'), color_of(i))).max() < 8
+            tab.mouse.click(*place(tab, order, i))
+            buttons = tab.locator('#neighbors button').all()
+            found = [button.get_attribute('title') for button in buttons]
+            distances, nearest = search.kneighbors(features[i : i + 1])
+            assert found == [names[j] for j in nearest[0][1:]]
+            assert buttons[0].inner_text() == f'{1 - distances[0][1]:.3f}'
+        assert tab.evaluate('document.documentElement.scrollWidth') <= width
+
+
+def test_thumbnails_stand_in_the_map_beyond_a_zoom(browser, shown):
+    page, _, _, _, order = shown
+    with opened(browser, page) as tab:
+        row = int(np.flatnonzero(order == 40)[0])
+        tab.evaluate('i => ttlMap.zoomTo(i, 4)', row)
+        tab.wait_for_timeout(300)
+        x, y = place(tab, order, 40)
+        png = np.frombuffer(tab.screenshot(), np.uint8)
+        pixel = cv2.imdecode(png, cv2.IMREAD_COLOR)[round(y), round(x)].astype(int)
+        assert np.abs(pixel - color_of(40)).max() < 8
+
+
+def test_the_lasso_lists_what_lies_inside(browser, shown, tmp_path):
+    page, names, _, _, order = shown
+    with opened(browser, page) as tab:
+        lasso = [place(tab, order, i) for i in (0, 11, COUNT - 1)]  # three corners of the grid
+        (left, top), (right, _), (_, bottom) = lasso
+        lasso = [(left - 8, top - 9), (right + 8, top - 9), (right + 8, bottom + 5)]
+        tab.click('#lasso')
+        tab.mouse.move(*lasso[0])
+        tab.mouse.down()
+        for corner in lasso[1:]:
+            tab.mouse.move(*corner, steps=5)
+        tab.mouse.up()
+        places = [place(tab, order, i) for i in range(COUNT)]
+        chosen = Path(lasso).contains_points(places)
+        inside = {name for name, is_inside in zip(names, chosen) if is_inside}
+        assert 30 < len(inside) < 90
+        assert set(tab.evaluate('ttlMap.selected()')) == inside
+        with tab.expect_download() as download:
+            tab.click('#download')
+        listed = download.value.path().read_bytes().split(b'\n')[:-1]
+        assert sorted(listed) == sorted(os.fsencode(name) for name in inside)
+
+
+def test_names_are_text_and_can_be_searched(browser, shown):
+    page, names, _, _, _ = shown
+    with opened(browser, page) as tab:
+        tab.fill('#search', '<script>')
+        tab.press('#search', 'Enter')
+        assert tab.locator('#name').inner_text() == names[-2]
+        assert '1 found' in tab.locator('#status').inner_text()
+        assert '<b>one</b>' in tab.locator('#legend').inner_text()
+        assert tab.title() == 'A <title>'
+        tab.fill('#search', 'caf')
+        tab.press('#search', 'Enter')
+        assert tab.locator('#name').inner_text() == NOT_UTF8
+
+
+def test_keyboard_touch_and_dark_colors(browser, shown):
+    page, _, _, _, order = shown
+    with opened(browser, page, color_scheme='dark', has_touch=True) as tab:
+        background = tab.evaluate('getComputedStyle(document.body).backgroundColor')
+        assert background == 'rgb(18, 24, 30)'
+        tab.touchscreen.tap(*place(tab, order, 30))
+        assert order[tab.evaluate('ttlMap.current()')] == 30
+        tab.focus('#map')
+        tab.keyboard.press('Escape')
+        assert tab.evaluate('ttlMap.current()') == -1
+        before = place(tab, order, 30)
+        tab.keyboard.press('ArrowRight')
+        assert place(tab, order, 30)[0] < before[0]
+        tab.keyboard.press('+')
+        tab.keyboard.press('Enter')
+        assert tab.evaluate('ttlMap.current()') >= 0

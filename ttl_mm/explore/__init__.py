@@ -1,0 +1,1 @@
+"""Look at images through their features: maps, duplicates, search, selection."""

@@ -1,0 +1,106 @@
+"""A map of images as a page: ``index.html`` with the points, ``thumbnails/`` beside it."""
+
+import base64
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.cluster import MiniBatchKMeans
+
+from ttl_mm.evaluation.neighbor_search import nearest_neighbors
+from ttl_mm.explore.embedding import Embedding
+from ttl_mm.explore.projection import unit_rows
+from ttl_mm.explore.thumbnails import ACROSS, CELL, PER_SHEET, write_sheets
+from ttl_mm.report.html import as_html, as_script_data, write_html
+
+NEIGHBORS = 12
+MOST_CLUSTERS = 20
+
+
+@dataclass
+class MapData:
+    """What the page shows of N images; rows are in the order in which the page stores them."""
+
+    paths: list[str]
+    points: np.ndarray  # (N, 2) in [0, 1]
+    neighbors: np.ndarray  # (N, k) rows of the nearest, nearest first
+    similarities: np.ndarray  # (N, k) cosines
+    colorings: dict[str, list]  # name: [kind, values (N,), names of classes or None]
+
+
+def write_map(
+    embedding: Embedding, points: np.ndarray, out_dir: str | Path, title: str = 'Map of images'
+) -> Path:
+    """Write the page and the thumbnails, and return the page's path.
+
+    Args:
+        embedding: of N images; neighbors are compared by cosine.
+        points: (N, 2) in [0, 1].
+        out_dir: made where it does not exist.
+        title: heading of the page.
+    """
+    out_dir = Path(out_dir)
+    order = locality_order(points)  # so that images near each other share a sheet
+    data = map_data(embedding.rows(order), points[order])
+    write_sheets([str(embedding.root / path) for path in data.paths], out_dir / 'thumbnails')
+    template = files('ttl_mm.explore').joinpath('data/map.html').read_text('utf-8')
+    write_html(out_dir / 'index.html', template, title=as_html(title), data=page_json(data))
+    return out_dir / 'index.html'
+
+
+def map_data(embedding: Embedding, points: np.ndarray) -> MapData:
+    """Neighbors and colorings of the images."""
+    units = torch.from_numpy(unit_rows(embedding.features))
+    similarities, neighbors = other_neighbors(units, min(NEIGHBORS, len(units) - 1))
+    colorings: dict[str, list] = {}
+    if embedding.labels is not None:
+        colorings['label'] = ['class', embedding.labels.tolist(), list(embedding.classes)]
+    clusters = min(MOST_CLUSTERS, max(1, int(np.sqrt(len(units) / 2))))
+    kmeans = MiniBatchKMeans(clusters, n_init=3, random_state=0).fit(units.numpy())
+    colorings['cluster'] = ['class', kmeans.labels_.tolist(), None]
+    if neighbors.shape[1]:  # the farthest neighbor that is kept is near where images are dense
+        ranks = similarities[:, -1].argsort().argsort() / max(1, len(units) - 1)
+        colorings['density'] = ['number', np.round(ranks, 4).tolist(), None]
+    return MapData(embedding.paths, points, neighbors, similarities, colorings)
+
+
+def other_neighbors(units: torch.Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and rows (N, count) of the nearest others of every row, nearest first."""
+    if not count:
+        return np.zeros((len(units), 0), np.float32), np.zeros((len(units), 0), np.int64)
+    found = nearest_neighbors(units, units, count + 1)
+    similarity, index = (torch.cat(parts).numpy() for parts in zip(*found))
+    own = index == np.arange(len(index))[:, None]
+    own[~own.any(axis=1), -1] = True  # more copies than places: the last one goes
+    shape = (len(index), count)
+    return similarity[~own].reshape(shape), index[~own].reshape(shape)
+
+
+def locality_order(points: np.ndarray, bits: int = 10) -> np.ndarray:
+    """An order (N,) in which neighbors in the plane are mostly near each other: the Z curve."""
+    cells = np.clip(points * (1 << bits), 0, (1 << bits) - 1).astype(np.int64)
+    code = np.zeros(len(points), np.int64)
+    for bit in range(bits):
+        code |= (cells[:, 0] >> bit & 1) << (2 * bit) | (cells[:, 1] >> bit & 1) << (2 * bit + 1)
+    return np.argsort(code, kind='stable')
+
+
+def page_json(data: MapData) -> str:
+    """What the script of the page reads."""
+    content = {
+        'paths': data.paths,
+        'points': _packed(data.points, np.float32),
+        'neighbors': _packed(data.neighbors, np.uint32),
+        'similarities': _packed(data.similarities, np.float32),
+        'colorings': data.colorings,
+        'sheet': {'cell': CELL, 'across': ACROSS, 'perSheet': PER_SHEET},
+    }
+    return as_script_data(content)
+
+
+def _packed(array: np.ndarray, dtype) -> str:
+    """The values in little-endian bytes, as base64."""
+    little = np.ascontiguousarray(array, np.dtype(dtype).newbyteorder('<'))
+    return base64.b64encode(little.tobytes()).decode()
