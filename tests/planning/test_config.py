@@ -5,7 +5,11 @@ from tests.helpers.paths import ROOT
 from ttl_mm.models import TruncatedTripletHead
 from ttl_mm.planning import default_recipe, make_plan, read_recipe, write_config
 
-RECIPES = sorted((ROOT / 'configs').rglob('ttl_*_*e.py'))
+RECIPES = [
+    path
+    for path in sorted((ROOT / 'configs').rglob('ttl_*_*e.py'))
+    if Config.fromfile(path).model.target_momentum is not None  # read_recipe refuses the others
+]
 SCHEDULE = """param_scheduler = [
     dict(type='LinearLR', begin=0, end=10),
     dict(type='CosineAnnealingLR', begin=10, end=200, T_max=190)]"""

@@ -11,7 +11,7 @@ from ttl_mm.planning.planner import (
     make_plan,
     rank_choices,
 )
-from ttl_mm.planning.recipe import PAPER, Recipe, default_recipe, read_recipe
+from ttl_mm.planning.recipe import PAPER, Recipe, default_recipe, read_recipe, with_rate_of
 
 __all__ = [
     'PAPER',
@@ -28,5 +28,6 @@ __all__ = [
     'measure_recipe',
     'rank_choices',
     'read_recipe',
+    'with_rate_of',
     'write_config',
 ]

@@ -5,7 +5,10 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from ttl_mm.errors import UserError
+from ttl_mm.models.backbones import find_backbone
+from ttl_mm.outputs import claim_file
+from ttl_mm.planning.network import with_network
+from ttl_mm.planning.optimizers import OPTIMIZERS
 from ttl_mm.planning.planner import Plan
 
 TEMPLATE = """\
@@ -20,12 +23,15 @@ train_dataloader = dict(
 model = dict(
     target_momentum={ours.target_momentum:g},
     head=dict(deputy={plan.k}),
-)
-optim_wrapper = dict(accumulative_counts={ours.accumulation}, optimizer=dict(lr={ours.lr:g}))
+{network})
+optim_wrapper = dict(
+    accumulative_counts={ours.accumulation},
+    optimizer=dict(lr={ours.lr:g}{optimizer}),
+{groups})
 param_scheduler = [
 {schedulers}]
 train_cfg = dict(max_epochs={ours.epochs})
-default_hooks = dict(target_update=dict(horizon_epochs={horizon}))
+default_hooks = dict(target_update=dict(horizon_epochs={horizon}){probe})
 auto_scale_lr = dict(base_batch_size={ours.devices} * {ours.batch})
 """
 DATASET = """\
@@ -34,9 +40,12 @@ DATASET = """\
         type='ttl_mm.ImageFolder',
         data_root={data_root!r},
         with_label={with_label},
-        pipeline=_base_.train_dataloader.dataset.pipeline,
+        pipeline={pipeline},
     ),
 """
+_ADAMW = ", _delete_=True, type='{0.optimizer}', weight_decay={0.weight_decay:g}"
+_GROUPS = '    paramwise_cfg=dict(_delete_=True, norm_decay_mult=0.0, bias_decay_mult=0.0),\n'
+PIPELINE = '_base_.train_dataloader.dataset.pipeline'
 
 
 def write_config(
@@ -46,37 +55,59 @@ def write_config(
     data_root: str | None = None,
     with_label: bool = False,
     origin: str = 'Planned by ttl plan.',
+    overwrite: bool = False,
+    backbone: str | None = None,
 ) -> Path:
     """Write the plan as a config; returns its path.
 
     Args:
         plan: The plan.
         recipe: Config that it inherits from.
-        out: Where to write; an existing file is not overwritten.
+        out: Where to write.
         data_root: Folder of images, in place of the recipe's.
-        with_label: Whether its first-level folders are classes; gauges and probes use them.
+        with_label: Whether its first-level folders are classes; gauges use them.
         origin: First line of the file.
+        overwrite: Whether an existing file may be replaced; never the recipe.
+        backbone: Name of a network, in place of the recipe's.
     """
-    out, ours = Path(out), plan.recipe
-    if out.exists():
-        raise UserError(f'{out} exists: name another file with --out, or delete it.')
+    out, ours = claim_file(out, overwrite, recipe), plan.recipe
     cfg = Config.fromfile(recipe)
     ratio = ours.epochs / cfg.train_cfg.max_epochs  # all that is counted in epochs grows alike
     dataset = ''
     if data_root is not None:
-        dataset = DATASET.format(data_root=data_root, with_label=with_label)
+        first = cfg.train_dataloader.dataset.pipeline[0]['type'].rpartition('.')[2]
+        opens = first == 'RandomViews' or first.startswith('LoadImage')
+        pipeline = PIPELINE if opens else f"[dict(type='ttl_mm.LoadImage'), *{PIPELINE}]"
+        dataset = DATASET.format(data_root=data_root, with_label=with_label, pipeline=pipeline)
     out.parent.mkdir(parents=True, exist_ok=True)
+    network = find_backbone(backbone) if backbone is not None else None
+    choice = OPTIMIZERS[network.norm] if network is not None else None
     text = TEMPLATE.format(
+        network='' if backbone is None else _network(backbone, cfg),
+        optimizer='' if choice is None else _ADAMW.format(choice),
+        groups='' if choice is None else _GROUPS,
         origin=origin,
         plan=plan,
         ours=ours,
         base=Path(os.path.relpath(Path(recipe).resolve(), out.parent.resolve())).as_posix(),
         dataset=dataset,
         schedulers=''.join(f'    {_stretched(s, ratio)},\n' for s in cfg.param_scheduler),
+        probe=', probe=None' if data_root and 'probe' in cfg.default_hooks else '',
         horizon=_in_epochs(cfg.default_hooks.target_update.horizon_epochs, ratio),
     )
     out.write_text(text)
     return out
+
+
+def _network(name: str, cfg: Config) -> str:
+    """Lines of ``model`` that put another network in the place of the recipe's."""
+    model = with_network(cfg, name).model
+    parts = {
+        'backbone': {**model.backbone, '_delete_': True},
+        'neck': {'in_channels': model.neck.in_channels},
+        'data_preprocessor': {k: tuple(model.data_preprocessor[k]) for k in ('mean', 'std')},
+    }
+    return ''.join(f'    {key}={value!r},\n' for key, value in parts.items())
 
 
 def _stretched(scheduler: dict, ratio: float) -> str:

@@ -12,6 +12,8 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
+from ttl_mm.engine.optim.amp import uses_amp
+from ttl_mm.planning.network import with_network
 from ttl_mm.registry import MODELS
 
 GIB = 2**30
@@ -26,6 +28,14 @@ class MemoryUse(NamedTuple):
 
     fixed: float
     per_image: float
+
+    def bytes_of(self, batch: int) -> float:
+        """What a step of ``batch`` images holds, by itself."""
+        return self.fixed + self.per_image * batch
+
+    def bytes_on_device(self, batch: int) -> float:
+        """The same on a GPU, with what CUDA and fragmentation add."""
+        return OVERHEAD * (CONTEXT_BYTES + self.bytes_of(batch))
 
     def largest_batch(self, gib: float, multiple: int = 8) -> int:
         """Most images that fit into ``gib``; from ``multiple`` on, rounded down to a multiple."""
@@ -52,9 +62,14 @@ def measure_memory(model: Any, views: list[Tensor], half: bool) -> MemoryUse:
     return MemoryUse(fixed, per_image + sum(view[0].nbytes for view in views))
 
 
-def measure_recipe(config: str | Path) -> MemoryUse:
-    """Memory of a recipe's network on views of the size that its pipeline makes."""
+def measure_recipe(config: str | Path, backbone: str | None = None) -> MemoryUse:
+    """Memory of a recipe's network, or of another, on views of the size that its pipeline makes."""
     cfg = Config.fromfile(config)
+    return measure_config(cfg if backbone is None else with_network(cfg, backbone))
+
+
+def measure_config(cfg: Config) -> MemoryUse:
+    """The same, of a config that was read already."""
     init_default_scope(cfg.default_scope)
     pipeline = cfg.train_dataloader.dataset.pipeline
     steps = [step for step in pipeline if not step['type'].endswith('LoadImageFromFile')]
@@ -67,7 +82,7 @@ def measure_recipe(config: str | Path) -> MemoryUse:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # the head would warn about so small a batch
     try:
-        return measure_memory(model, batch, half=cfg.optim_wrapper.type == 'AmpOptimWrapper')
+        return measure_memory(model, batch, half=uses_amp(cfg.optim_wrapper))
     finally:
         logging.disable(before)
 

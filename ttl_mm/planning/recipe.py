@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from mmengine.config import Config
-
+from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
+from ttl_mm.files.recipes import recipes_root
+from ttl_mm.planning.optimizers import IMAGES, OPTIMIZERS
 
 
 class Recipe(NamedTuple):
@@ -41,7 +42,12 @@ def read_recipe(config: str | Path) -> Recipe:
             f'{config} does not exist: name a config with --config, such as those in configs/ of a '
             'checkout of this project.'
         )
-    cfg = Config.fromfile(config)
+    cfg = read_config(config)
+    if cfg.get('model', {}).get('target_momentum', 0) is None:
+        raise UserError(
+            f'{config} has no target network and weighs its ranks, so there is no k to plan: use '
+            '`ttl train IMAGES --config-out FILE`, or another recipe.'
+        )
     try:
         batch = cfg.train_dataloader.batch_size
         return Recipe(
@@ -56,8 +62,14 @@ def read_recipe(config: str | Path) -> Recipe:
         raise UserError(f'{config} is not a truncated-triplet recipe by epochs: {error}') from error
 
 
+def with_rate_of(recipe: Recipe, norm: str) -> Recipe:
+    """The recipe with the learning rate of a network that needs another optimizer."""
+    choice = OPTIMIZERS[norm]
+    if choice is None:
+        return recipe
+    return recipe._replace(lr=choice.lr * recipe.images_per_step / IMAGES)
+
+
 def default_recipe() -> Path:
-    """The main recipe: in the checkout that this package runs from, or in the installed package."""
-    package = Path(__file__).parents[1]
-    checkout, installed = package.parent / 'configs', package / '.mim' / 'configs'
-    return (checkout if checkout.is_dir() else installed) / 'ttl_r50_8xb104_200e.py'
+    """The main recipe."""
+    return recipes_root() / 'configs' / 'ttl_r50_8xb104_200e.py'

@@ -1,0 +1,43 @@
+import pytest
+
+from tests.helpers.plans import CPU, GPUS, TRIAL, drafted
+from ttl_mm.datasets.decode import BadImageError
+from ttl_mm.errors import UserError
+from ttl_mm.planning.image_sources import Sample
+from ttl_mm.planning.request import Request
+from ttl_mm.planning.train_length import settle
+
+
+def test_defaults_follow_the_machine_and_the_images():
+    for machine, expected in ((CPU, ('resnet18', 96, 1, 3)), (GPUS, ('resnet50', 224, 2, 8))):
+        plan = drafted(machine=machine)
+        assert (plan.backbone, plan.size, plan.ranks, plan.workers) == expected
+    assert drafted(sample=Sample(9, [], 70)).size == 64
+    asked = drafted(Request(('photos',), 'resnet34', 128, gpus=1), machine=GPUS)
+    assert (asked.backbone, asked.size, asked.ranks) == ('resnet34', 128, 1)
+
+
+def test_the_batch_is_the_recipes_unless_images_or_memory_are_few():
+    sizes = {(1000, 500): 104, (60, 500): 60, (1000, 64): 64}
+    for (images, largest), batch in sizes.items():
+        assert drafted(images=images, largest=largest).batch == batch
+    with pytest.raises(UserError, match='the memory holds a batch of 8 images'):
+        drafted(largest=8)
+    with pytest.raises(UserError, match='30 images on 2 processes are fewer'):
+        drafted(images=30, machine=GPUS)
+    with pytest.raises(UserError, match='--gpus 3: torch finds 2'):
+        drafted(Request(('photos',), gpus=3), machine=GPUS)
+
+
+def test_unreadable_images_raise_the_limit_and_are_told():
+    plan = drafted(sample=Sample(100, [BadImageError('a.jpg', 'cut')] * 3, 480))
+    assert plan.max_bad_share == pytest.approx(0.06)
+    assert '3 of 100 images that were tried cannot be read, such as a.jpg: cut' in plan.cautions[0]
+    assert drafted().max_bad_share == 0.01
+
+
+def test_checkpoints_are_ten_minutes_apart_and_at_ends_of_epochs():
+    plan = settle(drafted(), TRIAL, Request(('photos',), epochs=200))
+    assert plan.save_every == 33 * 9  # 300 steps are ten minutes
+    assert settle(drafted(images=100_000), TRIAL, Request(('photos',))).save_every == 961
+    assert plan.disk == 300

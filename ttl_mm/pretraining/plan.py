@@ -1,0 +1,180 @@
+"""Make a plan: look at the images and the machine, try a few steps, choose the rest."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from ttl_mm.checkpoint.coverage import compare
+from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.datasets.name_list import write_name_list
+from ttl_mm.datasets.part import Part
+from ttl_mm.engine.runner.networks import choose_networks
+from ttl_mm.engine.runner.precision import choose_precision
+from ttl_mm.evaluation.data import open_splits
+from ttl_mm.models.backbones import find_backbone
+from ttl_mm.planning.image_sources import FoundImages, Sample, find_images, try_images
+from ttl_mm.planning.machine import Machine, this_machine
+from ttl_mm.planning.memory import GIB, measure_config
+from ttl_mm.planning.request import Request, check_request
+from ttl_mm.planning.train_config import (
+    RECIPE,
+    num_negatives,
+    pixel_share,
+    read_train_recipe,
+    train_config,
+)
+from ttl_mm.planning.train_length import better_size, duration, settle
+from ttl_mm.planning.train_plan import TrainPlan, draft
+from ttl_mm.planning.trial import run_trial
+from ttl_mm.registry import MODELS
+
+SHARE_OF_MEMORY = 0.8  # that a run may take of what is free
+
+
+@dataclass
+class Planner:
+    """A plan in the making: what is known about images and machine."""
+
+    request: Request
+    begun: float  # time.monotonic() of the command
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.machine: Machine = this_machine()
+        check_request(self.request, self.machine)
+        if self.request.backbone is not None:
+            find_backbone(self.request.backbone)
+        self.found: FoundImages = find_images(self.request.images)
+        self.sample: Sample = try_images(self.found)
+        self.recipe: Config = read_train_recipe()
+
+    def make(self) -> TrainPlan:
+        """Try a few steps, at a second size where ``hours`` asks for another one; settle."""
+        plan = self._draft(self.request)
+        if self.request.init is not None:
+            check_init(self.request.init, plan.backbone, plan.size)
+        plan = self._try(plan)
+        size = better_size(plan, self.request, self.sample)
+        if size != plan.size:
+            self.say(f'{plan.size} px leave {plan.steps} steps: trying {size} px.')
+            reason = f'more steps than the {plan.steps} that {plan.size} px leave'
+            if size > plan.size:
+                reason = 'the time suffices for it'
+            other = self._draft(replace(self.request, size=size))
+            plan = self._try(replace(other, why={**other.why, 'size': reason}))
+        return plan
+
+    def _draft(self, request: Request) -> TrainPlan:
+        batch = self.recipe.train_dataloader.batch_size
+        facts = request, len(self.found), self.sample, self.machine, batch
+        config = self._config(replace(draft(*facts, batch), steps=1), Path('images.txt'))
+        free = SHARE_OF_MEMORY * self.machine.memory / GIB
+        plan = draft(*facts, measure_config(config).largest_batch(free))
+        return replace(plan, pixel_share=pixel_share(self.recipe))
+
+    def _try(self, plan: TrainPlan) -> TrainPlan:
+        with tempfile.TemporaryDirectory(prefix='ttl_plan_') as folder:
+            config = self.config(replace(plan, steps=1), Path(folder))
+            self.say(f'Trying a few steps of {plan.backbone} at {plan.size} px ...')
+            trial = run_trial(config, plan.ranks, self.request.hours)
+        return settle(plan, trial, self.request, time.monotonic() - self.begun)
+
+    def config(self, plan: TrainPlan, folder: Path) -> Config:
+        """The config of the run; the lists that it names are written into ``folder``."""
+        folder = folder.resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        images = folder / 'images.txt'
+        write_name_list(images, self.found.names())
+        labeled = None
+        if self.request.labels is not None:
+            labeled = write_splits(self.request.labels, plan.size, folder)
+        return self._config(plan, images, labeled)
+
+    def _config(self, plan: TrainPlan, images: Path, labeled: dict | None = None) -> Config:
+        init = Path(self.request.init) if self.request.init is not None else None
+        cfg = train_config(plan, self.recipe, self.found.root, images, init, labeled)
+        asked = self.request
+        choose_precision(cfg, asked.amp)
+        choose_networks(cfg, asked.compile, asked.checkpoint_activations)
+        return cfg
+
+    def table(self, plan: TrainPlan) -> str:
+        """The plan in one screen."""
+        trial, machine, sample = plan.trial, self.machine, self.sample
+        weights = sum(p.numel() for p in _build(plan.backbone, plan.size).parameters()) / 1e6
+        speed = plan.batch * plan.ranks / plan.mean_step
+        seconds = plan.seconds(bool(self.request.labels))
+        tried = f'{sample.tried} tried, {len(sample.bad)} unreadable ({sample.bad_share:.1%})'
+        device = _count(plan.ranks, 'GPU', 's')
+        if not machine.gpus:
+            device = f'CPU, {_count(plan.ranks, "process", "es")}'
+        head = self._config(plan, Path('images.txt')).model.head
+        negatives, deputy = num_negatives(head, plan.batch), head.deputy
+        ranks = f'{deputy[0]} to {deputy[1]}' if isinstance(deputy, (list, tuple)) else str(deputy)
+        save = duration(plan.save_every * plan.mean_step)
+        rows = [
+            ('images', f'{plan.images:,}', tried),
+            ('network', plan.backbone, f'{plan.why["network"]}; {weights:.1f} million weights'),
+            ('size', f'{plan.size} px', plan.why['size']),
+            ('device', device, f'{_count(plan.workers, "process", "es")} to load images for each'),
+            *self._speed_row(),
+            ('batch', f'{plan.batch}', f'{plan.why["batch"]}; {negatives} negatives an image'),
+            ('k', ranks, 'ranks of the negatives that an image is pushed from, 1 the hardest'),
+            ('epochs', f'{plan.epochs:.4g}', plan.why['length']),
+            ('steps', f'{plan.steps:,}', f'{plan.steps_per_epoch} an epoch'),
+            ('speed', f'{speed:.3g} images/s', f'measured on {trial.steps} steps, {trial.step:.2g} '
+             's each'),
+            ('time', duration(seconds), f'{duration(trial.start_up)} to start; a checkpoint every '
+             f'{save}'),
+            ('memory', f'{trial.memory / GIB:.1f} GB', f'measured; {machine.memory / GIB:.1f} GB '
+             'are free'),
+            ('disk', f'{plan.disk / GIB:.2f} GB', 'checkpoints'),
+            ('recipe', Path(RECIPE).stem, 'of ttl_mm'),
+        ]  # fmt: skip
+        left, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
+        lines = [f'  {a:{left}}  {b:{middle}}  {c}' for a, b, c in rows]
+        return '\n'.join([*lines, *(f'! {caution}' for caution in plan.cautions)])
+
+    def _speed_row(self) -> list[tuple[str, str, str]]:
+        """The options that change speed and memory, if there are any."""
+        asked = self.request
+        words = [f'mixed precision {asked.amp}'] if asked.amp else []
+        words += ['compiled'] if asked.compile else []
+        words += ['activations computed again'] if asked.checkpoint_activations else []
+        return [('speed-up', ', '.join(words), 'as asked for')] if words else []
+
+
+def _count(number: int, word: str, plural: str) -> str:
+    return f'{number} {word}{plural if number > 1 else ""}'
+
+
+def write_splits(labels: str, size: int, folder: Path) -> dict[str, dict[str, str]]:
+    """Lists of the labeled images that kNN learns from and is tested on."""
+    splits, _ = open_splits(labels, size)
+    written = {}
+    for name, split in splits.items():
+        whole: Any = split.dataset if isinstance(split, Part) else split
+        names = [whole.names[i] for i in split.indices] if isinstance(split, Part) else whole.names
+        path = folder / f'labels_{name}.txt'
+        write_name_list(path, names)
+        written[name] = {'data_root': str(Path(whole.data_root).resolve()), 'list_file': str(path)}
+    return written
+
+
+def check_init(path: str, name: str, size: int) -> None:
+    """Refuse weights of another network before anything is measured."""
+    remedy = f'Give weights of a {name}, or the --backbone that they are of.'
+    expected = _build(name, size).state_dict()
+    names = expected if '/' in name else None
+    compare(expected, load_backbone_state(path, expected=names), path).require(1.0, remedy)
+
+
+def _build(name: str, size: int):
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        return MODELS.build(find_backbone(name).config_for(size))
