@@ -1,0 +1,230 @@
+"""From the committed results to the tables and the figure of README.md."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from scipy import stats
+
+from projects.accuracy_per_hour.plan import (
+    BASE,
+    BUDGETS,
+    CODING,
+    CONTENDERS,
+    DATA,
+    FAST,
+    IDEAS,
+    OTHERS,
+    SEARCH_BUDGET,
+    SUPERVISED,
+    Data,
+    Job,
+    is_full,
+    is_sgd,
+    trials,
+)
+from ttl_mm.report.chart import canvas, look_of
+
+FIGURE = 'accuracy_per_hour.png'
+Runs = list[dict[str, Any]]
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def finals(data: Data, results: Path) -> dict[str, dict[int, Runs]]:
+    """Runs judged on the test images, by entry and budget.
+
+    The name of an entry is that of the method, with what differs from small views and Muon.
+    """
+    found: dict[str, dict[int, Runs]] = {}
+    for path in sorted((results / data.name / 'final').glob('*/*.json')):
+        run = json.loads(path.read_text())
+        name = run['method']
+        if is_full(run['setting']):
+            name += ', full-size views'
+        elif is_sgd(run['setting']):
+            name += ', SGD'
+        found.setdefault(name, {}).setdefault(run['budget'], []).append(run)
+    return found
+
+
+def interval(values: Sequence[float]) -> float | None:
+    """Half the width of the 95 % confidence interval of the mean, by Student's t.
+
+    >>> round(interval([1.0, 2.0, 3.0]), 3)
+    2.484
+    """
+    if len(values) < 2:
+        return None
+    t = stats.t.ppf(0.975, len(values) - 1)
+    return float(t * stdev(values) / len(values) ** 0.5)
+
+
+def cell(runs: Runs, key: str) -> str:
+    """The mean, its confidence interval, and the number of seeds."""
+    values = [run[key] for run in runs if key in run]
+    if not values:
+        return ''
+    half = interval(values)
+    return f'{mean(values):.1f}' + (f' ± {half:.1f}' if half is not None else '')
+
+
+def search_table(data: Data, results: Path) -> str:
+    """KNN on the images held out, trial by trial; the best of each row is bold."""
+    count = len(trials(data, FAST))
+    rows = [['method', *(f'trial {i}' for i in range(1, count + 1))]]
+    for method in (*CONTENDERS, *OTHERS):
+        jobs = [
+            Job(data.name, method, s, SEARCH_BUDGET, held_out=True) for s in trials(data, method)
+        ]
+        runs = [read(results / job.name) for job in jobs]
+        scores = [run.get('knn', 0.0) if run else None for run in runs]
+        best = max((score for score in scores if score is not None), default=None)
+        if best is not None:
+            rows.append([method, *(_bold(score, best) for score in scores)])
+    return markdown(rows)
+
+
+def _bold(score: float | None, best: float) -> str:
+    if score is None:
+        return ''
+    return f'**{score:.1f}**' if score == best else f'{score:.1f}'
+
+
+def result_table(data: Data, results: Path) -> str:
+    """Accuracy on the test images by budget, the best at the smallest budget first."""
+    found = finals(data, results)
+    budgets = [b for b in BUDGETS if any(b in runs for runs in found.values())]
+    head = ['method', *(f'kNN, {b} s' for b in budgets), *(f'linear, {b} s' for b in budgets)]
+    rows = [[*head, f'epochs in {budgets[0]} s', 'megapixels', 'seeds']] if budgets else [head]
+    if not budgets:
+        return markdown(rows)
+    first = budgets[0]
+    known = [name for name in found if first in found[name]]
+    for name in sorted(known, key=lambda n: -mean(run['knn'] for run in found[n][first])):
+        runs = found[name]
+        cells = [cell(runs.get(b, []), key) for key in ('knn', 'linear') for b in budgets]
+        some = runs[first][0]
+        seeds = ', '.join(str(len(runs[b])) for b in budgets if b in runs)
+        pixels = f'{some["pixels_forward"] / 1e6:.0f}'
+        rows.append([name, *cells, f'{some["epochs"]:.1f}', pixels, seeds])
+    return markdown(rows)
+
+
+def lead_table(results: Path) -> str:
+    """Ours against the best rival at every budget."""
+    rows = [['data', 'budget', 'best rival', 'lead in kNN', 'lead in linear', 'intervals of kNN']]
+    for data in DATA.values():
+        found = finals(data, results)
+        for budget in BUDGETS:
+            runs = {
+                n: r[budget]
+                for n, r in found.items()
+                if budget in r and not n.startswith(SUPERVISED)
+            }
+            own = [name for name in runs if name.partition(',')[0] in (FAST, CODING)]
+            ours = max(
+                [runs.pop(name) for name in own],
+                key=lambda found: mean(run['knn'] for run in found),
+                default=None,
+            )
+            runs = {n: r for n, r in runs.items() if not n.startswith('paper')}
+            if not ours or not runs:
+                continue
+            scores = {n: mean(run['knn'] for run in r) for n, r in runs.items()}
+            best = max(scores, key=scores.__getitem__)
+            linear = max(mean(run['linear'] for run in r) for r in runs.values())
+            lead = mean(run['knn'] for run in ours) - scores[best]
+            of_linear = mean(run['linear'] for run in ours) - linear
+            rows.append([
+                data.name, f'{budget} s', best, f'{lead:+.1f}', f'{of_linear:+.1f}',
+                _overlap(ours, runs[best]),
+            ])  # fmt: skip
+    return markdown(rows)
+
+
+def _overlap(ours: Runs, theirs: Runs) -> str:
+    means = [mean(run['knn'] for run in runs) for runs in (ours, theirs)]
+    halves = [interval([run['knn'] for run in runs]) for runs in (ours, theirs)]
+    if None in halves:
+        return 'one seed'
+    apart = means[0] - halves[0] > means[1] + halves[1]  # type: ignore[operator]
+    return 'do not overlap' if apart else 'overlap'
+
+
+def idea_table(results: Path) -> str:
+    """Each idea against the recipe without it, on the images held out."""
+    base = read(results / Job('cifar10_mini', FAST, BASE, SEARCH_BUDGET, held_out=True).name)
+    rows = [['idea', 'kNN', 'against the recipe without it']]
+    if base is None:
+        return markdown(rows)
+    rows.append(['(none)', f'{base["knn"]:.1f}', ''])
+    for idea, tries in IDEAS.items():
+        for method, setting in tries:
+            run = read(
+                results / Job('cifar10_mini', method, setting, SEARCH_BUDGET, held_out=True).name
+            )
+            if run:
+                name = idea if method in (FAST, CODING) else f'{idea} ({method})'
+                score = run.get('knn', 0.0)
+                rows.append([name, f'{score:.1f}', f'{score - base["knn"]:+.1f}'])
+    return markdown([rows[0], rows[1], *sorted(rows[2:], key=lambda row: -float(row[1]))])
+
+
+def draw(results: Path, path: Path) -> None:
+    """KNN against seconds of training, one panel per data set."""
+    shown = [data for data in DATA.values() if finals(data, results)]
+    if not shown:
+        return
+    data = shown[0]
+    with canvas(6.4, 4.2) as (figure, axes):
+        for index, (name, runs) in enumerate(sorted(finals(data, results).items())):
+            budgets = sorted(runs)
+            middle = [mean(run['knn'] for run in runs[b]) for b in budgets]
+            halves = [interval([run['knn'] for run in runs[b]]) or 0.0 for b in budgets]
+            axes.errorbar(
+                budgets, middle, halves, label=name, marker='o', markersize=3, capsize=2,
+                **look_of(index),
+            )  # fmt: skip
+        axes.set_xscale('log')
+        axes.set_xticks(BUDGETS, [str(b) for b in BUDGETS])
+        axes.set_xlabel('seconds of training on one core')
+        axes.set_ylabel(f'kNN top-1 in %, {data.name}')
+        axes.legend(ncols=2)
+    figure.savefig(path, dpi=150, metadata={'Software': None})
+
+
+def generated(results: Path) -> dict[str, str]:
+    """What stands between the marks of README.md, by mark."""
+    tables: Mapping[str, Any] = {'search': search_table, 'result': result_table}
+    found = {
+        f'{k}-{d.name}': table(d, results) for k, table in tables.items() for d in DATA.values()
+    }
+    drawn = any(finals(data, results) for data in DATA.values())
+    figure = f'![kNN against seconds of training]({FIGURE})' if drawn else 'No run yet.'
+    return {**found, 'lead': lead_table(results), 'figure': figure, 'ideas': idea_table(results)}
+
+
+def write_pages(pages: Sequence[Path], results: Path) -> None:
+    """Put the tables between their marks; the text around them stays."""
+    tables = generated(results)
+    for path in pages:
+        page = path.read_text()
+        for mark, text in tables.items():
+            pattern = re.compile(rf'(<!-- {mark} -->\n).*?(<!-- /{mark} -->)', re.DOTALL)
+            page = pattern.sub(lambda m, text=text: f'{m[1]}{text}\n{m[2]}', page)
+        path.write_text(page)
+    draw(results, pages[0].with_name(FIGURE))
+
+
+def markdown(rows: list[list[str]]) -> str:
+    head, *body = rows
+    if not body:
+        return 'No run yet.'
+    lines = [head, ['---'] * len(head), *body]
+    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
