@@ -4,6 +4,7 @@ from unittest import mock
 
 import pytest
 
+from tests.helpers.two_processes import in_two_processes
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.errors import UserError
 
@@ -40,3 +41,19 @@ def test_interruption_and_a_home_without_room_are_no_obstacle(nested_images, tmp
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     assert len(scan_folder(nested_images)) == 5
     assert list(tmp_path.glob('ttl_mm-scans-*/*.txt'))
+
+
+def scan_as_rank(rank, folder):
+    """What a rank says to a folder that only the first rank looks at."""
+    os.environ['LOCAL_RANK'] = str(rank)
+    try:
+        return len(scan_folder(folder))
+    except UserError as error:
+        return str(error)
+
+
+def test_a_folder_that_one_process_cannot_use_ends_all(tmp_path, nested_images):
+    (tmp_path / 'empty').mkdir()
+    for folder, expected in ((tmp_path / 'empty', 'no images below'), (nested_images, 5)):
+        said = in_two_processes(tmp_path, scan_as_rank, folder)
+        assert [expected == x if x == 5 else expected in x for x in said] == [True, True]

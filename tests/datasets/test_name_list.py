@@ -95,3 +95,19 @@ def test_bad_and_changed_files_are_named(tmp_path):
         names[0]
     with pytest.raises(UserError, match='has changed'):
         pickle.loads(pickle.dumps(names))
+
+
+def test_two_machines_with_equal_process_ids_write_one_list_at_a_time(tmp_path, monkeypatch):
+    """Containers on two nodes share a home, and number their processes alike."""
+    monkeypatch.setattr(os, 'getpid', lambda: 7)
+    path = tmp_path / 'names.txt'
+
+    def slowly():
+        yield 'first of one'
+        write_name_list(path, ['of another'])
+        assert list(NameList(path)) == ['of another']
+        yield 'second of one'
+
+    write_name_list(path, slowly())
+    assert list(NameList(path)) == ['first of one', 'second of one']
+    assert list(tmp_path.iterdir()) == [path]

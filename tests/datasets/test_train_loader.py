@@ -2,7 +2,9 @@
 
 import ttl_mm.registry  # noqa: F401  isort: skip
 
+import multiprocessing
 import random
+import subprocess
 from unittest import mock
 
 import numpy as np
@@ -17,7 +19,10 @@ from tests.helpers.images import write_images
 from ttl_mm.datasets import EpochSampler, ImageFolder
 from ttl_mm.datasets.train_loader import EpochBatches, train_loader
 
-VIEWS = [dict(size=24), dict(size=24, blur=0.1, solarize=0.2), dict(size=12, num=2)]
+VIEWS = [
+    dict(size=24), dict(size=24, blur=0.1, solarize=0.2),
+    dict(size=12, num=2, later_sizes=[(2, 16)]),
+]  # fmt: skip
 PIPELINE = [dict(type='ttl_mm.RandomViews', views=VIEWS), dict(type='PackInputs')]
 
 
@@ -32,12 +37,12 @@ class Draws(Dataset):
         return torch.tensor(draws, dtype=torch.float64)
 
 
-def draws(workers=0, epoch=0, start=0, dataset=None, sampler=EpochSampler):
+def draws(workers=0, epoch=0, taken=0, dataset=None, sampler=EpochSampler):
     dataset = dataset or Draws()
     made = sampler(dataset) if sampler is SequentialSampler else sampler(dataset, seed=1)
     stock = DataLoader(dataset, batch_size=4, sampler=made, num_workers=workers, drop_last=True)
     loader = train_loader(stock, seed=1)
-    loader.batch_sampler.set_position(epoch, start)
+    assert loader.batch_sampler.set_position(epoch, taken) == (23 - taken) // 4
     return torch.stack([batch.data for batch in loader])
 
 
@@ -45,7 +50,7 @@ def draws(workers=0, epoch=0, start=0, dataset=None, sampler=EpochSampler):
 def test_workers_and_a_resume_change_nothing(sampler):
     whole = draws(epoch=2, sampler=sampler)
     assert torch.equal(draws(2, epoch=2, sampler=sampler), whole)
-    assert torch.equal(draws(2, epoch=2, start=3, sampler=sampler), whole[3:])
+    assert torch.equal(draws(2, epoch=2, taken=12, sampler=sampler), whole[3:])
 
 
 def test_epochs_have_their_own_draws_and_a_start_reads_nothing_before_it():
@@ -59,7 +64,7 @@ def test_epochs_have_their_own_draws_and_a_start_reads_nothing_before_it():
             read.append(int(index))
             return super().__getitem__(index)
 
-    draws(start=4, dataset=Counting())
+    draws(taken=16, dataset=Counting())
     assert len(read) == 4
 
 
@@ -77,13 +82,15 @@ def test_batch_samplers_of_others_continue_where_they_were():
     dataset = Draws()
     stock = DataLoader(dataset, batch_sampler=BatchSampler(SequentialSampler(dataset), 3, False))
     loader = train_loader(stock, seed=1)
-    loader.batch_sampler.set_position(0, 6)
+    assert loader.batch_sampler.set_position(0, 18) == 2
     assert [batch.data[:, 0].tolist() for batch in loader] == [[18, 19, 20], [21, 22]]
+    assert [loader.batch_sampler.taken_after(steps) for steps in (0, 1)] == [18, 21]
+    assert len(list(loader)) == 8  # the position counts once
 
     def grouped(start: int) -> list:
         sampler = AspectRatioBatchSampler(EpochSampler(Sizes(), seed=3), batch_size=2)
         batches = EpochBatches(sampler, seed=3)
-        batches.set_position(epoch=2, start=start)
+        batches.set_position(epoch=2, taken=2 * start)
         return [[int(index) for index in batch] for batch in batches]
 
     whole = grouped(0)
@@ -103,7 +110,7 @@ def batches(folder, workers=0, epoch=0, start=0, rank=0, world_size=1) -> list[d
         sampler = EpochSampler(folder, seed=5)
     stock = DataLoader(folder, 3, sampler=sampler, num_workers=workers, collate_fn=default_collate)
     loader = train_loader(stock, seed=5)
-    loader.batch_sampler.set_position(epoch, start)
+    loader.batch_sampler.set_position(epoch, 3 * world_size * start)
     return [batch.data for batch in loader]
 
 
@@ -116,13 +123,15 @@ def views_by_image(found: list[dict]) -> dict[str, list[torch.Tensor]]:
 
 
 def test_views_do_not_depend_on_workers_or_a_resume(folder):
-    whole = batches(folder, epoch=1)
-    for workers, start in [(1, 0), (2, 0), (0, 2), (2, 2)]:
-        again = batches(folder, workers, epoch=1, start=start)
-        assert len(again) == len(whole) - start
-        for one, other in zip(whole[start:], again):
-            assert len(one['inputs']) == 4
-            assert all(torch.equal(a, b) for a, b in zip(one['inputs'], other['inputs']))
+    for epoch, sizes in ((1, [24, 24, 12, 12]), (2, [24, 24, 16, 16])):
+        whole = batches(folder, epoch=epoch)
+        assert all([x.shape[-1] for x in batch['inputs']] == sizes for batch in whole)
+        for workers, start in [(1, 0), (2, 0), (0, 2), (2, 2)]:
+            again = batches(folder, workers, epoch=epoch, start=start)
+            assert len(again) == len(whole) - start
+            for one, other in zip(whole[start:], again):
+                assert len(one['inputs']) == 4
+                assert all(torch.equal(a, b) for a, b in zip(one['inputs'], other['inputs']))
 
 
 def test_epochs_have_their_own_views_which_ranks_share(folder):
@@ -148,3 +157,20 @@ def test_bad_images_are_replaced_and_reported(tmp_path):
         assert (len(used), set(used)) == (6, {0, 1, 3, 5})
         skipped = {skip.path for batch in found for skip in batch.skipped}
         assert skipped == {f'{tmp_path}/2.jpg', f'{tmp_path}/4.jpg'}
+
+
+def test_workers_end_when_their_loader_does_and_not_when_others_ask():
+    dataset = Draws()
+    sampler = EpochSampler(dataset, seed=1)
+    stock = DataLoader(dataset, batch_size=4, sampler=sampler, num_workers=2)
+    batches = iter(train_loader(stock, seed=1))
+    workers = [child.pid for child in multiprocessing.active_children()]
+    for name in ('-TERM', '-USR1'):  # from another process, while they still start
+        subprocess.run(['kill', name, *map(str, workers)], check=True)
+    assert len(list(batches)) == 6
+    batches = iter(train_loader(stock, seed=1))
+    next(batches)
+    for child in multiprocessing.active_children():
+        child.terminate()  # as the loader does
+        child.join(5)
+        assert child.exitcode == 0

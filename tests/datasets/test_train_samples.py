@@ -77,6 +77,26 @@ def test_bad_images_are_replaced_by_the_same_ones_every_time(folder):
     assert samples.skipped[0].path == str(folder / '4.jpg')
 
 
+def test_a_disk_that_is_away_for_a_moment_changes_nothing(folder, monkeypatch):
+    samples = TrainSamples(ImageFolder(str(folder), pipeline=PIPELINE))
+    away, waited = folder.with_name('away'), []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 3:
+            away.rename(folder)
+
+    monkeypatch.setattr('time.sleep', wait)
+    folder.rename(away)
+    assert samples[SampleIndex(1)] == 1
+    assert (waited, samples.skipped) == ([0.1, 0.2, 0.5], [])
+    folder.rename(away)
+    monkeypatch.setattr('time.sleep', waited.append)
+    with pytest.raises(UserError, match=r'No such file.*, for a minute: .* is mounted'):
+        samples[SampleIndex(1)]
+    assert sum(waited[3:]) > 55
+
+
 def test_nothing_but_bad_images_is_an_error_and_a_fault_of_the_code_its_own(folder):
     samples = TrainSamples(ImageFolder(str(folder), pipeline=[lambda results: 1 / 0]))
     with pytest.raises(ZeroDivisionError):

@@ -68,6 +68,22 @@ def applied(draw: ViewParams) -> list[bool]:
     return list(map(bool, [draw.flip, draw.jitter, draw.grayscale, draw.sigma, draw.threshold]))
 
 
+def test_the_size_of_a_view_follows_the_epoch_and_its_blur_follows_the_size():
+    view = View(size=96, later_sizes=[(2, 160), (5, (224, 200))], sigma=(0.5, 2.0))
+    sizes = [view.at(epoch).size for epoch in range(7)]
+    assert sizes == [(96, 96)] * 2 + [(160, 160)] * 3 + [(224, 200)] * 2
+    assert view.at(5).sigma == (0.5, 2.0)
+    assert view.at(0).sigma == pytest.approx((0.5 * 96 / 224, 2.0 * 96 / 224))
+    draws = [draw_view(view.at(epoch), 300, 400, np.random.default_rng(0)) for epoch in (0, 6)]
+    assert draws[0].box == draws[1].box  # the same part of the image
+    assert draws[0].sigma / draws[1].sigma == pytest.approx(96 / 224)
+    plain = View()
+    assert plain.at(7) is plain
+    for later in ([(0, 32)], [(3, 32), (3, 64)], [(2, 0)]):
+        with pytest.raises(UserError, match='later_sizes'):
+            View(size=16, later_sizes=later)
+
+
 def test_factors_without_range_are_left_out_and_none_is_negative():
     rng = np.random.default_rng(5)
     draws = draw_jitter(View(brightness=0, hue=0), rng)

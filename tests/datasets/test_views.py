@@ -106,6 +106,12 @@ def test_the_generator_decides_everything_and_a_sample_index_brings_one():
     index = SampleIndex(3, epoch=2, seed=1)
     by_index = RandomViews(TWO_VIEWS)({'img_path': str(CHINA), 'sample_idx': index})['img']
     assert_same(by_index, RandomViews(TWO_VIEWS)(sample(rng=index.rng()))['img'])
+    growing = RandomViews([dict(size=32, later_sizes=[(2, 48)])])
+    for where in ({'sample_idx': index}, {'rng': index.rng(), 'epoch': 2}):
+        (view,) = growing({'img_path': str(CHINA), **where})['img']
+        assert view.shape == (3, 48, 48)
+    with pytest.raises(UserError, match='found no epoch'):
+        growing(sample())
 
 
 def test_extreme_and_16_bit_files_give_views(tmp_path):

@@ -3,7 +3,7 @@ import pytest
 
 from tests.helpers.images import make_folder
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.data import hold_out, open_splits
+from ttl_mm.evaluation.data import hold_out, labelled_folder, open_splits
 
 
 def paths(split):
@@ -31,6 +31,14 @@ def test_folders_are_split_the_same_way_everywhere_and_a_config_names_its_own(tm
     splits, _ = open_splits(str(config), 16)
     assert [len(splits[name]) for name in ('train', 'test')] == [1200, 597]
     assert splits['test'][3]['inputs'].shape == (3, 16, 16)
+
+
+def test_folders_of_splits_are_no_classes(tmp_path):
+    for name in ('train', 'val'):
+        make_folder(tmp_path / name, count=2)
+    folder = labelled_folder(tmp_path, 32)
+    assert folder.metainfo['classes'] == ('ant', 'bee', 'cat')
+    assert paths(folder) == set(map(str, tmp_path.glob('train/*/*.png')))
 
 
 def test_bad_folders_are_one_sentence(tmp_path):

@@ -51,3 +51,15 @@ def test_the_definition_on_three_points():
     similarity, index = neighbors_by_definition(train, torch.tensor([[5.0, 0.0]]), 3)
     assert index.tolist() == [[1, 2, 0]]  # of the two equal ones the earlier first
     assert similarity.tolist() == [[1, 1, 0]]
+
+
+@pytest.mark.parametrize('make', [in_class_order, with_many_ties, almost_equal])
+def test_what_reaches_the_least_cosine_equals_the_definition(make):
+    train, test = make(torch.Generator().manual_seed(0))
+    for k, least in ((1, 0.3), (7, 0.9), (600, 0.99), (7, 2.0)):
+        panels = nearest_neighbors(train, test, k, least=least)
+        similarity, index = (torch.cat(parts) for parts in zip(*panels))
+        expected, order = neighbors_by_definition(train, test, k)
+        wanted = expected >= least
+        assert torch.equal(similarity >= least, wanted)
+        assert torch.equal(index[wanted], order[wanted])

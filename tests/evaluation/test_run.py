@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,23 @@ def test_pictures_are_drawn_and_feature_files_need_no_checkpoint(evaluated, tmp_
         picture = np.asarray(Image.open(evaluated / name).convert('L'))
         assert picture.shape == (840, 1080)
         assert picture.std() > 5
+
+
+def test_default_folders_do_not_collide_and_protocols_add_up(
+    checkpoint, folder, tmp_path, monkeypatch
+):
+    """Two runs have files of the same name; kNN and linear are measured one after the other."""
+    monkeypatch.chdir(tmp_path)
+    for run in ('a', 'b'):
+        (tmp_path / run).mkdir()
+        copy = shutil.copy(checkpoint, tmp_path / run / 'epoch_8.pth')
+        for protocol in ('--linear', '--knn'):
+            assert main(['eval', str(copy), '--data', str(folder), protocol, *FAST]) == 0
+    files = sorted(tmp_path.glob('work_dirs/eval/*/figures.json'))
+    assert [file.parent.name[:10] for file in files] == ['a_epoch_8_', 'b_epoch_8_']
+    for file in files:
+        kinds = [figure['protocol'].split()[0] for figure in json.loads(file.read_text())]
+        assert kinds == ['weighted', 'weighted', 'logistic']
 
 
 def shake_norms(model):

@@ -18,6 +18,12 @@ def test_both_sides_of_k_are_binomial_tails():
         assert binom.sf(k - 1, 20, 1 / poles) <= 0.01 < binom.sf(k - 1, 20, 1 / (poles - 1))
     assert above.get_title() == 'smallest safe k: 7'
     assert both_sides_figure(20, 1).axes[0].get_title() == 'no k is safe'
+    shares = [0.55] + [0.05] * 9
+    unequal, _ = both_sides_figure(20, 10, risk=0.01, shares=shares).axes
+    risks = [sum(p * binom.sf(k - 1, 20, p) for p in shares) for k in range(1, 21)]
+    assert line(unequal)[1] == pytest.approx(risks[: len(line(unequal)[1])])
+    safe = 1 + next(k for k, risk in enumerate(risks) if risk <= 0.01)
+    assert unequal.get_title() == f'smallest safe k: {safe}'
 
 
 def test_ranks_start_at_one():

@@ -1,3 +1,4 @@
+import json
 import os
 import time
 
@@ -6,6 +7,7 @@ import pytest
 
 from tests.helpers.work_dirs import EPOCH, write_start
 from ttl_mm.errors import UserError
+from ttl_mm.report import write_report
 from ttl_mm.report.logs import load_inputs, load_run
 
 
@@ -97,3 +99,37 @@ def test_a_dumped_config_is_read_without_being_executed(finished, tmp_path):
     config.write_text(f'open({str(canary)!r}, "w")\ntrain_dataloader = dict(batch_size=5)\n')
     assert load_run(finished).images(1) == 5
     assert not canary.exists()
+
+
+def test_a_start_after_the_clock_was_set_back_is_kept_in_its_place(tmp_path):
+    write_start(tmp_path, '20240101_000000', 1, 40, loss=lambda i: 1.0)
+    write_start(tmp_path, '20230101_000000', 21, 60, loss=lambda i: 2.0)  # resumed from the first
+    run = load_run(tmp_path)
+    assert (run.last_iteration, run.starts) == (60, 2)
+    assert [r['loss'] for r in run.training] == [1.0] * 4 + [2.0] * 8
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        '{"iter": "3"}', '{"iter": -1}', '{"iter": NaN}', '{"iter": 1e999}', '{"iter": null}',
+        '{"iter": true}', '{"iter": 1, "epoch": "x"}', '{"iter": 1' + '0' * 400 + '}', '[1]',
+        '{"iter": 1, "threads": [1]}', '{"iter": ' + '[' * 5000,
+    ],
+)  # fmt: skip
+def test_counters_that_are_no_numbers_are_named(finished, line):
+    (log,) = finished.glob('*/vis_data/scalars.json')
+    log.write_text(line + '\n' + log.read_text())
+    with pytest.raises(UserError, match=r'line 1 of .*scalars\.json is no line of a log'):
+        load_run(finished)
+
+
+def test_odd_values_and_dollar_signs_in_names_still_give_a_page(tmp_path):
+    folder = tmp_path / 'cost $5 and $x^{'
+    write_start(folder, '20240101_000000', 1, 40)
+    (log,) = folder.glob('*/vis_data/scalars.json')
+    odd = {'iter': 40, 'lr': 'text', 'loss': None, 'time': 10**18, 'probe/knn_top1': [1]}
+    log.write_text(log.read_text() + json.dumps(odd) + '\n')
+    config = log.with_name('config.py')
+    config.write_bytes(b'# \xff\nx = ' + b'(' * 100_000)
+    assert write_report([folder], tmp_path / 'out').is_file()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mmengine import Config, dump
+from mmengine.logging import MessageHub
 from mmengine.visualization import LocalVisBackend
 from torch import nn
 
@@ -98,7 +99,7 @@ def write_linear(work_dir, protocol, accuracies):
         _train_loop=SimpleNamespace(),  # it trains, so that results are kept
         work_dir=work_dir, max_epochs=len(accuracies), logger=logging.getLogger('test'),
         model=SimpleNamespace(backbone=nn.Linear(2, 2)),
-        train_dataloader=loader, val_dataloader=loader,
+        train_dataloader=loader, val_dataloader=loader, message_hub=MessageHub('test'),
     )  # fmt: skip
     hook = ResultHook(protocol)
     for runner.epoch, accuracy in enumerate(accuracies, 1):

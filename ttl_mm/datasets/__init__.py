@@ -3,7 +3,7 @@
 The way of an index to a batch in training (a :class:`SampleIndex` carries seed and epoch):
 
 1. ``sampler.EpochSampler`` yields ``SampleIndex(index, epoch, seed)`` for this rank.
-2. ``train_loader.EpochBatches`` groups them, from any batch of the epoch on, and gives seed and
+2. ``train_loader.EpochBatches`` groups them, from any image of the epoch on, and gives seed and
    epoch to the indices of other samplers. The loop sets its position (``ttl_mm.engine.runner``).
 3. In a worker, ``train_samples.TrainSamples`` seeds the global generators for the index, reads the
    sample from the dataset, and replaces a bad image. ``part.Part`` passes the position in its inner
@@ -13,25 +13,36 @@ The way of an index to a batch in training (a :class:`SampleIndex` carries seed 
    (``decode``) and renders the views (``color``).
 5. ``train_samples.Collate`` joins the samples to a ``Batch`` and adds the list of skipped images.
 
+Archives of images are read as folders (``ttl_mm.files.archives``); ``archive_labels`` finds their
+labels.
+
 ``view_sheet`` takes steps 3 and 4, so ``ttl views`` shows what training sees. ``folder_scan`` and
 ``name_list`` find the files of ``image_folder.ImageFolder``, ``permutation`` shuffles them.
 """
 
+# ruff: noqa: E402  (mmpretrain is imported quietly before our parts)
 import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.compat.quiet_imports import import_quietly  # isort: skip
+
+import_quietly('mmpretrain.datasets')
+
 from ttl_mm.datasets.decode import BadImageError, LoadImage, decode_image
+from ttl_mm.datasets.digit_scenes import DigitScenes
 from ttl_mm.datasets.digits import Digits
-from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.datasets.image_folder import ImageFolder, TarShards
 from ttl_mm.datasets.part import Fraction
 from ttl_mm.datasets.sampler import EpochSampler
 from ttl_mm.datasets.views import RandomViews
 
 __all__ = [
     'BadImageError',
+    'DigitScenes',
     'Digits',
     'EpochSampler',
     'Fraction',
     'ImageFolder',
     'LoadImage',
     'RandomViews',
+    'TarShards',
     'decode_image',
 ]

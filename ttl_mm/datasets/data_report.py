@@ -32,9 +32,10 @@ class DataReport:
         return '\n'.join(lines)
 
 
-def shorten(places: Sequence[str]) -> str:
-    """The first few of many strings, and how many more there are."""
-    more = f' and {len(places) - SHOWN:,} more' if len(places) > SHOWN else ''
+def shorten(places: Sequence[str], total: int | None = None) -> str:
+    """The first few of many strings, and how many more there are (of ``total``)."""
+    total = len(places) if total is None else total
+    more = f' and {total - SHOWN:,} more' if total > SHOWN else ''
     return ', '.join(places[:SHOWN]) + more
 
 

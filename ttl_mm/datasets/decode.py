@@ -6,9 +6,7 @@ high byte. A file that cannot be decoded completely raises :class:`BadImageError
 more pixels than allowed, before memory is spent on it.
 """
 
-import io
 import os
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,15 +14,12 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 from mmcv.transforms import BaseTransform
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
-from PIL.JpegImagePlugin import JpegImageFile
+from PIL import ExifTags, Image, ImageOps
 
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, plain_sentence
+from ttl_mm.files.archives.member import read_image_file
+from ttl_mm.files.image_header import MAX_PIXELS, is_jpeg, open_with_pillow, read_jpeg_header
 from ttl_mm.registry import TRANSFORMS
-
-MAX_PIXELS = 2**26  # 8192 x 8192
-# What Pillow may read. Formats such as EPS would start other programs.
-FORMATS = ('PNG', 'WEBP', 'GIF', 'BMP', 'TIFF', 'PPM', 'JPEG2000', 'AVIF')
 
 
 class BadImageError(UserError):
@@ -39,7 +34,7 @@ class BadImageError(UserError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return self.path if self.reason is None else f'{self.path}: {self.reason}'
+        return plain_sentence(self.path if self.reason is None else f'{self.path}: {self.reason}')
 
 
 def decode_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) -> np.ndarray:
@@ -104,36 +99,32 @@ def open_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) 
         data = _read(path, max_pixels)
     if not data:
         raise BadImageError(path, 'empty file')
-    if data.startswith(b'\xff\xd8'):
+    if is_jpeg(data):
         return _open_jpeg(path, data, max_pixels)
     return ImageFile.of(_decode_with_pillow(path, data, max_pixels))
 
 
 def _read(path: str, max_pixels: int) -> bytes:
     try:
-        with open(path, 'rb') as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > 8 * max_pixels + 2**20:  # 16-bit RGBA and some metadata
-                raise BadImageError(path, f'{size} bytes are too many for {max_pixels=}')
-            return file.read()
-    except OSError as error:
-        raise BadImageError(path, f'cannot be read: {error.strerror}') from error
+        return read_image_file(path, 8 * max_pixels + 2**20)  # 16-bit RGBA and some metadata
+    except (OSError, ValueError) as error:  # the last of a path with a NUL, or of a damaged zip
+        reason = getattr(error, 'strerror', None) or error
+        raise BadImageError(path, f'cannot be read: {reason}') from error
 
 
 def _open_jpeg(path: str, data: bytes, max_pixels: int) -> ImageFile:
-    stream = io.BytesIO(data)
     try:
-        header = JpegImageFile(stream)  # reads up to the first scan
-    except Exception as error:  # SyntaxError, struct.error and others
-        raise BadImageError(path, f'truncated or broken JPEG header ({error})') from error
-    _check_size(path, header.height, header.width, max_pixels)
+        header = read_jpeg_header(data, max_pixels)
+    except ValueError as error:
+        raise BadImageError(path, str(error)) from error
     # Inside a scan FF is always followed by 00, so FF D9 can only be the end. Without it the file
     # is truncated, and OpenCV would silently fill the rest with gray.
-    if data.rfind(b'\xff\xd9', stream.tell()) < 0:
+    if data.rfind(b'\xff\xd9', header.scan) < 0:
         raise BadImageError(path, f'truncated JPEG: no end marker in {len(data)} bytes')
-    orientation = exif_orientation(header.info.get('exif', b''))
-    decode = partial(_decode_jpeg, path, data, header.size, orientation)
-    width, height = reversed(header.size) if orientation > 4 else header.size
+    orientation = exif_orientation(header.exif) if header.exif else 1
+    size = header.width, header.height
+    decode = partial(_decode_jpeg, path, data, size, orientation)
+    width, height = reversed(size) if orientation > 4 else size
     return ImageFile(height, width, decode, tuple(_IMREAD))
 
 
@@ -169,24 +160,14 @@ def _decode_jpeg(
 
 def _decode_with_pillow(path: str, data: bytes, max_pixels: int) -> np.ndarray:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(data), formats=FORMATS)  # reads the header only
-        _check_size(path, image.height, image.width, max_pixels)
+        image = open_with_pillow(data, max_pixels)
+    except ValueError as error:
+        raise BadImageError(path, str(error)) from error
+    try:
         array = _to_rgb8(ImageOps.exif_transpose(image))
-    except BadImageError:
-        raise
-    except UnidentifiedImageError as error:
-        raise BadImageError(path, f'not a known image, it starts with {data[:16]!r}') from error
     except Exception as error:  # struct.error, EOFError and others, depending on the format
         raise BadImageError(path, f'cannot be decoded: {error}') from error
     return cv2.cvtColor(array, cv2.COLOR_RGB2BGR)
-
-
-def _check_size(path: str, height: int, width: int, max_pixels: int) -> None:
-    if height * width > max_pixels:
-        found = f'{width} x {height} pixels are more than {max_pixels=}'
-        raise BadImageError(path, f'{found}; shrink the image or raise the limit')
 
 
 def _upright(image: np.ndarray, orientation: int) -> np.ndarray:

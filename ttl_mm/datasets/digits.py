@@ -9,6 +9,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.registry import DATASETS
 
 NUM_TRAIN = 1200
+SPLITS = ('train', 'test')
 
 
 @DATASETS.register_module()
@@ -23,20 +24,25 @@ class Digits(BaseDataset):
     METAINFO: ClassVar = {'classes': tuple(str(digit) for digit in range(10))}
 
     def __init__(self, split: str = 'train', **kwargs):
-        if split not in ('train', 'test'):
-            raise UserError(f'split={split!r}: the digits have a train and a test split.')
         self.split = split
         super().__init__(ann_file='', **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Load images as (8, 8, 3) uint8, gray in all three channels, and their labels."""
-        from sklearn.datasets import load_digits
-
-        digits = load_digits()
-        # RandomState and not a Generator: its stream is frozen across NumPy versions
-        order = np.random.RandomState(0).permutation(len(digits.target))
-        order = order[:NUM_TRAIN] if self.split == 'train' else order[NUM_TRAIN:]
-        gray = np.round(digits.images * (255 / 16)).astype(np.uint8)  # (1797, 8, 8), was 0..16
-        images = np.repeat(gray[order, :, :, None], 3, axis=3)
-        labels = digits.target[order].tolist()
+        digits, labels = load_split(self.split)
+        gray = np.round(digits * 255).astype(np.uint8)  # (N, 8, 8)
+        images = np.repeat(gray[..., None], 3, axis=3)
         return [{'img': img, 'gt_label': label} for img, label in zip(images, labels)]
+
+
+def load_split(split: str) -> tuple[np.ndarray, list[int]]:
+    """The digits of 'train' or 'test', (N, 8, 8) from 0 to 1, and their labels."""
+    if split not in SPLITS:
+        raise UserError(f'split={split!r}: the digits have a train and a test split.')
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    # RandomState and not a Generator: its stream is frozen across NumPy versions
+    order = np.random.RandomState(0).permutation(len(digits.target))
+    order = order[:NUM_TRAIN] if split == 'train' else order[NUM_TRAIN:]
+    return digits.images[order] / 16, digits.target[order].tolist()

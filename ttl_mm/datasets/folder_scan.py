@@ -1,67 +1,59 @@
-"""Find the images below a folder; the list is cached until one of the folders changes."""
+"""Find the images below a folder; the list is cached until one of the folders changes.
+
+Archives count as folders (:mod:`ttl_mm.files.archives`) where there are no image files: an archive
+that lies beside the files it was unpacked to would give every image twice.
+"""
 
 import hashlib
 import json
 import os
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
-from mmengine.dist import barrier
+from mmengine.dist import all_gather_object
 from mmengine.logging import print_log
 
 from ttl_mm.datasets.name_list import NameList, write_name_list
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, printable
+from ttl_mm.files.archives.index import ENDINGS, index_archives, is_archive
+from ttl_mm.files.cache_folder import cache_folder
+from ttl_mm.files.image_header import EXTENSIONS
+from ttl_mm.files.plain_json import read_json
+from ttl_mm.files.regular import LOG
 
-EXTENSIONS = tuple(
-    [
-        '.jpg',
-        '.jpeg',
-        '.png',
-        '.webp',
-        '.gif',
-        '.bmp',
-        '.tif',
-        '.tiff',
-        '.jp2',
-        '.avif',
-        '.ppm',
-        '.pgm',
-        '.pbm',
-    ]
-)
 REPORT_SECONDS = 5
 
 
 def scan_folder(root: str | os.PathLike) -> NameList:
-    """The images below ``root``, as sorted paths relative to it.
+    """The images below ``root``, a folder or an archive, as sorted paths relative to it.
 
     Hidden files and folders are left out, links are followed. One process per node scans, the
     others wait for its list. The list comes from the cache if no folder below ``root`` has changed
     since it was made; to find out takes one ``stat`` per folder.
     """
     root = Path(root).resolve()
-    if not root.is_dir():
-        raise UserError(f'{root} is not a folder: check data_root.')
-    key = hashlib.sha256('\n'.join([str(root), *EXTENSIONS]).encode()).hexdigest()[:24]
-    names = _cache_folder() / f'{key}.txt'
-    if int(os.environ.get('LOCAL_RANK', 0)) == 0 and not _is_current(root, names):
-        _scan(root, names)
-    barrier()
+    key = hashlib.sha256(os.fsencode('\n'.join([str(root), *EXTENSIONS]))).hexdigest()[:24]
+    names, problem = cache_folder('scans') / f'{key}.txt', None
+    if int(os.environ.get('LOCAL_RANK', 0)) == 0:
+        try:
+            _make_current(root, names)
+        except (UserError, OSError) as error:
+            problem = error
+    # also a barrier; if one node cannot read the folder, the processes of all nodes say so
+    for found in all_gather_object(problem):
+        if found is not None:
+            raise found
     return NameList(names)
 
 
-def _cache_folder() -> Path:
-    base = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
-    folder = base / 'ttl_mm' / 'scans'
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):  # a read-only home: every machine has its own cache
-        folder = Path(tempfile.gettempdir()) / f'ttl_mm-scans-{os.getuid()}'
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+def _make_current(root: Path, names: Path) -> None:
+    """Scan ``root`` unless the cached list is as a scan would make it."""
+    if not (root.is_dir() or (root.is_file() and is_archive(root))):
+        raise UserError(f'{root} is not a folder: check data_root.')
+    if not _is_current(root, names):
+        _scan(root, names)
 
 
 def _scan(root: Path, names: Path) -> None:
@@ -73,45 +65,94 @@ def _scan(root: Path, names: Path) -> None:
     if not names.stat().st_size:
         raise UserError(
             f'no images below {root} ({len(folders)} folders): expected files with one of the '
-            f'endings {" ".join(EXTENSIONS)}.'
+            f'endings {" ".join(EXTENSIONS)}, or archives ({" ".join(ENDINGS)}).'
         )
-    partial = stamp.with_name(f'{stamp.name}.{os.getpid()}.partial')
-    partial.write_text(json.dumps({'size': names.stat().st_size, 'folders': folders}))
+    partial = stamp.with_name(f'{stamp.name}.{uuid4().hex}.partial')
+    with partial.open('x') as file:  # and never through a link that somebody has put there
+        json.dump({'size': names.stat().st_size, 'folders': folders}, file)
     os.replace(partial, stamp)
 
 
 def _is_current(root: Path, names: Path) -> bool:
     """Whether the cached list is complete and no folder has changed since the scan."""
     try:
-        stamp = json.loads(names.with_suffix('.json').read_text())
+        stamp = read_json(names.with_suffix('.json'), LOG)
         return names.stat().st_size == stamp['size'] and all(
             os.stat(root / folder).st_mtime_ns == modified
             for folder, modified in stamp['folders'].items()
         )
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
 def list_images(root: Path, folders: dict[str, int]) -> Iterator[str]:
     """Yield the images below ``root`` in order; ``folders`` collects folders and their times."""
+    if not root.is_dir():
+        yield from _in_archives(root, [''], folders)
+        return
+    archives: list[str] = []
+    found_files = False
+    for name in _list_files(root, folders, archives):
+        found_files = True
+        yield name
+    if archives and not found_files:
+        yield from _in_archives(root, archives, folders)
+    elif archives:
+        print_log(
+            f'{len(archives)} archives below {printable(str(root))} are left out, such as '
+            f'{printable(archives[0])}: there are image files as well. Name an archive to use it.',
+            'current',
+        )
+
+
+def _in_archives(root: Path, archives: Sequence[str], folders: dict[str, int]) -> Iterator[str]:
+    """The images in archives, named by their path relative to ``root``."""
+    paths = [root / archive for archive in archives]
+    for archive, path, index in zip(archives, paths, index_archives(paths)):
+        folders[archive] = os.stat(path).st_mtime_ns
+        for name in NameList(index.names):
+            yield os.path.join(archive, name)
+
+
+def _list_files(root: Path, folders: dict[str, int], archives: list[str]) -> Iterator[str]:
+    """Yield the image files below ``root``; ``archives`` collects the archives."""
     pending, seen = [''], set()
     while pending:
         folder = pending.pop()
-        status = os.stat(root / folder)
+        status, shown = _look_into(root / folder)
         if (status.st_dev, status.st_ino) in seen:  # a link to a folder above
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[folder] = status.st_mtime_ns
         inner = []
-        with os.scandir(root / folder) as entries:
-            shown = [entry for entry in entries if not entry.name.startswith('.')]
         for entry in sorted(shown, key=lambda entry: entry.name):
             name = os.path.join(folder, entry.name)
-            if entry.is_dir():
+            if _is_folder(entry):
                 inner.append(name)
             elif name.lower().endswith(EXTENSIONS):
                 yield name
+            elif is_archive(name):
+                archives.append(name)
         pending += reversed(inner)
+
+
+def _look_into(folder: Path) -> tuple[os.stat_result, list[os.DirEntry]]:
+    """What is known about a folder, and the entries that are not hidden."""
+    try:
+        with os.scandir(folder) as entries:
+            return os.stat(folder), [e for e in entries if not e.name.startswith('.')]
+    except OSError as error:
+        raise UserError(
+            f'{str(folder)[:500]} cannot be listed ({error.strerror}): make it readable, or move '
+            'it out of the folder of images.'
+        ) from error
+
+
+def _is_folder(entry: os.DirEntry) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads back to itself
+        return False
 
 
 def _reported(names: Iterator[str], root: Path) -> Iterator[str]:
@@ -120,7 +161,8 @@ def _reported(names: Iterator[str], root: Path) -> Iterator[str]:
     for count, name in enumerate(names, 1):
         if count % 1000 == 0 and time.monotonic() - reported > REPORT_SECONDS:
             reported = time.monotonic()
-            print_log(f'{root}: {count:,} images found so far', 'current')
+            print_log(f'{printable(str(root))}: {count:,} images found so far', 'current')
         yield name
     if count:
-        print_log(f'{root}: {count:,} images found; the list is now cached', 'current')
+        found = f'{printable(str(root))}: {count:,} images found; the list is now cached'
+        print_log(found, 'current')

@@ -1,4 +1,4 @@
-"""A dataset of all images below a folder; it needs no annotation file."""
+"""A dataset of all images below a folder or in archives; it needs no annotation file."""
 
 import os
 from collections.abc import Sequence
@@ -7,10 +7,12 @@ import numpy as np
 from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
+from ttl_mm.datasets.archive_labels import inner_names, labels_in_archives
 from ttl_mm.datasets.decode import BadImageError, decode_image
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
+from ttl_mm.files.archives.member import split_path
 from ttl_mm.registry import DATASETS
 
 
@@ -18,16 +20,19 @@ from ttl_mm.registry import DATASETS
 class ImageFolder(Dataset):
     """All images below a folder, in any depth of sub-folders and of mixed formats.
 
+    A folder without image files may hold archives of them instead (tar, zip, parquet).
+
     The pipeline gets ``img_path``, ``sample_idx`` and, if asked for, ``gt_label``.
 
     A file that is no usable image raises :class:`BadImageError` with its path. Training replaces
     the image (:mod:`ttl_mm.datasets.train_samples`), an evaluation ends with the error.
 
     Args:
-        data_root: The folder.
+        data_root: The folder, or an archive.
         pipeline: Transforms.
         list_file: A text file with one path per line, relative to ``data_root``, instead of a scan.
-        with_label: Whether the first-level sub-folders are classes, numbered in sorted order.
+        with_label: Whether the first-level sub-folders are classes, numbered in sorted order; in
+            archives, the labels beside the images, or else their first-level folders.
     """
 
     def __init__(
@@ -37,13 +42,27 @@ class ImageFolder(Dataset):
         list_file: str | None = None,
         with_label: bool = False,
     ) -> None:
+        if not isinstance(data_root, (str, os.PathLike)) or not (str(data_root) or list_file):
+            raise UserError(
+                f'data_root={data_root!r}: name the folder of images, in quotes if it is a number.'
+            )
         self.data_root = data_root
         self.pipeline = Compose(pipeline)
         self.names = NameList(list_file) if list_file else scan_folder(data_root)
         self.metainfo: dict = {}
         self.labels: np.ndarray | None = None
         if with_label:
-            self.metainfo['classes'], self.labels = classes_of(self.names)
+            self.metainfo['classes'], self.labels = self._classes()
+
+    def _classes(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """The names of the classes, and the class of every image."""
+        archive = split_path(os.path.join(self.data_root, self.names[0]))[0]
+        if not archive:
+            return classes_of(self.names)
+        labels = labels_in_archives(self.data_root, self.names)
+        if labels is None:
+            return classes_of([inner for _, inner in inner_names(self.data_root, self.names)])
+        return tuple(str(i) for i in range(int(labels.max()) + 1)), labels
 
     def __len__(self) -> int:
         return len(self.names)
@@ -72,6 +91,30 @@ class ImageFolder(Dataset):
             if fault := image_fault(info['img_path']):
                 raise fault from error
             raise
+
+
+@DATASETS.register_module()
+class TarShards(ImageFolder):
+    """Images in tar shards of WebDataset's layout, or in other archives.
+
+    The same as :class:`ImageFolder` of their folder, and an error where there are none: a config
+    says what it reads. Any image is read by itself, so that shuffling is over all shards, and a
+    run resumes at the exact image.
+    """
+
+    def __init__(
+        self,
+        data_root: str,
+        pipeline: Sequence = (),
+        list_file: str | None = None,
+        with_label: bool = False,
+    ) -> None:
+        super().__init__(data_root, pipeline, list_file, with_label)
+        if not split_path(os.path.join(self.data_root, self.names[0]))[0]:
+            raise UserError(
+                f'{data_root} holds image files and no archives of them: use ttl_mm.ImageFolder, '
+                'or write shards with `ttl shard`.'
+            )
 
 
 def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:

@@ -9,10 +9,12 @@ name takes one ``pread``.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.regular import NAMES, open_regular
 
 BLOCK = 64  # lines between two remembered positions
 CHUNK = 1 << 24  # bytes read at once
@@ -39,7 +41,7 @@ class NameList(Sequence[str]):
 
     def _open(self) -> None:
         try:
-            self._file = open(self.path, 'rb', buffering=0)  # noqa: SIM115 (lives as long as self)
+            self._file = open_regular(self.path, NAMES)
         except OSError as error:
             raise UserError(
                 f'the list of names {self.path} cannot be read ({error.strerror}): check its path.'
@@ -92,9 +94,9 @@ class NameList(Sequence[str]):
 def write_name_list(path: str | os.PathLike, names: Iterable[str]) -> None:
     """Write one name per line; the file appears complete or not at all."""
     path = Path(path)
-    partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
+    partial = path.with_name(f'{path.name}.{uuid4().hex}.partial')
     try:
-        with open(partial, 'wb') as file:
+        with open(partial, 'xb') as file:  # and never through a link that somebody has put there
             for name in names:
                 if not name or '\n' in name or '\r' in name:
                     raise UserError(f'{name!r} cannot stand in a list of names: rename that file.')

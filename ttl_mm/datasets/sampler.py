@@ -6,6 +6,7 @@ import numpy as np
 from mmengine.dist import get_dist_info, sync_random_seed
 from torch.utils.data import Sampler
 
+from ttl_mm.datasets.epoch_steps import EpochSteps
 from ttl_mm.datasets.permutation import permuted
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.errors import UserError
@@ -18,9 +19,9 @@ CHUNK = 4096  # indices computed at once
 class EpochSampler(Sampler[SampleIndex]):
     """Every image once per epoch, distributed over the ranks, in an order set by (seed, epoch).
 
-    It holds no list of indices, so 30 million images take no memory, and :meth:`seek` continues
-    in the middle of an epoch at once. If the number of images is not a multiple of the number of
-    ranks, the first images of the epoch come a second time, so that all ranks take equally many.
+    It holds no list of indices, so 30 million images take no memory, and :meth:`at` gives any part
+    of the order at once. If the number of images is not a multiple of the number of ranks, the
+    first images of the epoch come a second time, so that all ranks take equally many.
 
     Args:
         dataset: Anything with a length.
@@ -37,27 +38,25 @@ class EpochSampler(Sampler[SampleIndex]):
         self.shuffle = shuffle
         self.seed = sync_random_seed() if seed is None else seed
         self.epoch = 0
-        self._start = 0
 
     def __len__(self) -> int:
         """Number of images of this rank in a whole epoch."""
         return -(-self.size // self.world_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration yield this epoch from its beginning."""
+        """Let the next iteration yield this epoch."""
         self.epoch = epoch
-        self._start = 0
-
-    def seek(self, start: int) -> None:
-        """Let the next iteration leave out the first ``start`` images of this rank."""
-        self._start = start
 
     def __iter__(self) -> Iterator[SampleIndex]:
-        start, self._start = self._start, 0
-        for begin in range(start, len(self), CHUNK):
-            turns = np.arange(begin, min(begin + CHUNK, len(self)))
-            indices = (turns * self.world_size + self.rank) % self.size
-            if self.shuffle:
-                indices = permuted(indices, self.size, (self.seed, self.epoch))
-            for index in indices.tolist():
-                yield SampleIndex(index, self.epoch, self.seed)
+        chunks = EpochSteps(self.size, 0, CHUNK, self.world_size, drop_last=False)
+        for chunk in range(len(chunks)):
+            yield from self.at(chunks.places(chunk, self.rank))
+
+    def at(self, places: np.ndarray) -> list[SampleIndex]:
+        """The images at these places of the order of the epoch, which all ranks share."""
+        indices = self.order(places, self.size)
+        return [SampleIndex(index, self.epoch, self.seed) for index in indices.tolist()]
+
+    def order(self, places: np.ndarray, size: int) -> np.ndarray:
+        """Their indices, in an epoch of ``size`` images."""
+        return permuted(places, size, (self.seed, self.epoch)) if self.shuffle else places

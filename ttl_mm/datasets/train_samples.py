@@ -1,6 +1,7 @@
 """Any dataset as training sees it: a sample is a function of its index, bad images are replaced."""
 
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,6 +17,14 @@ from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.errors import UserError
 
 MAX_TRIES = 20  # bad images in a row; if half of all are bad, this happens once in a million
+
+
+# seconds between two tries to open files that cannot be opened: a minute in all
+WAITS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 20)
+
+
+class _Unreachable(Exception):
+    """Many files in a row cannot be opened."""
 
 
 class Skipped(NamedTuple):
@@ -59,27 +68,50 @@ class TrainSamples(Dataset):
         return len(self.dataset)
 
     def __getitem__(self, index: SampleIndex):
-        replacements = None
+        """The sample, or that of another image if it is bad.
+
+        If no file of many can even be opened, the disk is taken to be away: the image is tried
+        again, for up to a minute, and the run is not changed by it.
+        """
+        waits = iter(WAITS)
+        while True:
+            met = len(self.skipped)
+            try:
+                return self._read_or_replace(index)
+            except _Unreachable as error:
+                if (seconds := next(waits, None)) is None:
+                    raise UserError(
+                        f'{error}, for a minute: check data_root and the list of images, and '
+                        'whether the disk is mounted.'
+                    ) from None
+                del self.skipped[met:]
+                time.sleep(seconds)
+
+    def _read_or_replace(self, index: SampleIndex):
+        replacements, reachable = None, False
         for _ in range(MAX_TRIES):
             try:
                 with seeded_for(index):
                     self.provide_rng.index = index
                     return self.dataset[index]
             except BadImageError as fault:
+                reachable |= not _is_unopened(fault)
                 self.skipped.append(Skipped(fault.path, fault.reason or 'bad image'))
             except Exception as error:
                 if not (found := self._fault(index)):
                     raise
+                reachable |= not _is_unopened(found)
                 self.skipped.append(Skipped(found.path, f'{found.reason} ({error})'))
             finally:
                 self.provide_rng.index = None
             replacements = replacements or index.rng()
             index = SampleIndex(int(replacements.integers(len(self))), index.epoch, index.seed)
         paths = ', '.join(skipped.path for skipped in self.skipped[-3:])
-        raise UserError(
-            f'{MAX_TRIES} images in a row cannot be read, among them {paths} '
-            f'({self.skipped[-1].reason}): check data_root and the list of images.'
-        )
+        finding = f'{MAX_TRIES} images in a row cannot be read, among them {paths} '
+        finding += f'({self.skipped[-1].reason})'
+        if not reachable:
+            raise _Unreachable(finding)
+        raise UserError(f'{finding}: check data_root and the list of images.')
 
     def _fault(self, index: int) -> BadImageError | None:
         """What is wrong with the image, if that is why a dataset of another package failed."""
@@ -88,8 +120,13 @@ class TrainSamples(Dataset):
         return image_fault(path) if isinstance(path, str) else None
 
 
+def _is_unopened(fault: BadImageError) -> bool:
+    """Whether the file could not even be read; an error of a decoder has no number."""
+    return isinstance(fault.__cause__, OSError) and fault.__cause__.errno is not None
+
+
 class ProvideRng:
-    """First step of a pipeline: ``results['rng']`` becomes the generator of the current sample.
+    """First step of a pipeline: adds the generator ``rng`` and the ``epoch`` of the sample.
 
     Each :class:`TrainSamples` owns one, so a dataset may be wrapped several times. The step does
     nothing while its owner is not reading a sample.
@@ -110,6 +147,7 @@ class ProvideRng:
     def __call__(self, results: dict) -> dict:
         if self.index is not None:
             results['rng'] = self.index.rng()
+            results['epoch'] = self.index.epoch
         return results
 
 

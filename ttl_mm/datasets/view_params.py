@@ -1,7 +1,10 @@
 """The random parameters of a view: distribution (:class:`View`) and draw (:class:`ViewParams`)."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +19,23 @@ class View:
 
     Args:
         size: Height and width of the view, or one number for both.
+        later_sizes: Pairs (epoch, size), such as ((60, 160), (80, 224)): from that epoch on views
+            are made at that size instead, epochs counted from 0. Small views first make a run
+            cheaper: decoding, augmentation and network all work on fewer pixels.
         num: How many views of this kind are made of an image.
         area: Range of the crop's share of the image area.
         ratio: Range of the crop's width / height, drawn uniformly in the logarithm.
         flip, jitter, grayscale, blur, solarize: Probabilities.
         brightness, contrast, saturation: Factors are uniform in 1 +- this, but not negative.
         hue: The turn is uniform in +- this, in full circles.
-        sigma: Range of the blur, in pixels of the view.
+        sigma: Range of the blur, in pixels of the view at its largest size. A smaller view is
+            blurred by fewer of its own pixels, so that it shows the same.
         threshold: Solarize inverts levels from this one on.
     """
 
     size: int | tuple[int, int] = 224
     num: int = 1
+    later_sizes: Sequence[tuple[int, int | tuple[int, int]]] = ()
     area: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     flip: float = 0.5
@@ -43,9 +51,14 @@ class View:
     threshold: int = 128
 
     def __post_init__(self):
-        size = (self.size, self.size) if isinstance(self.size, int) else self.size
+        size, later = _pair(self.size), tuple((e, _pair(size)) for e, size in self.later_sizes)
         object.__setattr__(self, 'size', size)
+        object.__setattr__(self, 'later_sizes', later)
         self._check('size', len(size) == 2 and min(size) >= 1, 'one or two numbers >= 1')
+        epochs = [0, *(epoch for epoch, _ in later)]
+        rising = all(before < after for before, after in pairwise(epochs))
+        valid = all(len(size) == 2 and min(size) >= 1 for _, size in later)
+        self._check('later_sizes', rising and valid, 'pairs (epoch, size), epochs rising from 1')
         self._check('num', self.num >= 1, 'at least 1')
         self._check('area', 0 < self.area[0] <= self.area[1] <= 1, '0 < low <= high <= 1')
         self._check('ratio', 0 < self.ratio[0] <= self.ratio[1], '0 < low <= high')
@@ -56,6 +69,20 @@ class View:
             self._check(name, 0 <= getattr(self, name) <= 1, 'a probability')
         for name in ('brightness', 'contrast', 'saturation'):
             self._check(name, getattr(self, name) >= 0, 'at least 0')
+
+    def at(self, epoch: int) -> 'View':
+        """The view as it is made in this epoch, of a single size.
+
+        >>> View(size=96, later_sizes=((60, 160),)).at(60).size
+        (160, 160)
+        """
+        if not self.later_sizes:
+            return self
+        sizes = [(0, self.size), *self.later_sizes]
+        *_, size = (size for start, size in sizes if start <= epoch)
+        share = _pair(size)[0] / max(_pair(other)[0] for _, other in sizes)
+        low, high = self.sigma
+        return replace(self, size=size, later_sizes=(), sigma=(share * low, share * high))
 
     def _check(self, name: str, holds: bool, wanted: str) -> None:
         if not holds:
@@ -111,6 +138,10 @@ def draw_jitter(view: View, rng: np.random.Generator) -> tuple[tuple[str, float]
             low, high = (-reach, reach) if name == 'hue' else (max(0.0, 1.0 - reach), 1.0 + reach)
             operations.append((name, _uniform(rng, low, high)))
     return tuple(operations[i] for i in rng.permutation(len(operations)))
+
+
+def _pair(size: Any) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else tuple(size)
 
 
 def _uniform(rng: np.random.Generator, low: float, high: float) -> float:

@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from mmcv.transforms import BaseTransform
 
 from ttl_mm.datasets import color
-from ttl_mm.datasets.decode import MAX_PIXELS, ImageFile, open_image
+from ttl_mm.datasets.decode import ImageFile, open_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
 from ttl_mm.errors import UserError
+from ttl_mm.files.image_header import MAX_PIXELS
 from ttl_mm.registry import TRANSFORMS
 
 # A reduced image must hold at least this many pixels per pixel of a view: at 2 the result is on
@@ -27,10 +28,13 @@ class RandomViews(BaseTransform):
     """The views of one image: decode once, then crop, resize, flip, color, blur, solarize.
 
     All parameters are drawn from the generator of the sample before the image is decoded. So a
-    JPEG is decoded at reduced size where all crops are large enough for that.
+    JPEG is decoded at reduced size where all crops are large enough for that. A view with
+    ``later_sizes`` has the size of the sample's epoch: the same in all processes and workers, and
+    after a resume.
 
     Required keys: ``img`` (uint8, BGR or grayscale) or ``img_path``, and ``rng`` (which
-    ``ttl_mm.Runner`` adds) or else a ``sample_idx`` that is a :class:`SampleIndex`.
+    ``ttl_mm.Runner`` adds, with ``epoch``) or else a ``sample_idx`` that is a
+    :class:`SampleIndex`.
     Sets ``img``, a list of uint8 (3, H, W) tensors, one per view: ready for ``PackInputs``,
     ``default_collate`` and ``SelfSupDataPreprocessor``.
 
@@ -58,11 +62,15 @@ class RandomViews(BaseTransform):
         else:
             file = open_image(results['img_path'], self.max_pixels)
         height, width, rng = file.height, file.width, generator_of(results)
-        draws = [draw_view(view, height, width, rng) for view in self.views]
+        views = self.views
+        if any(view.later_sizes for view in views):
+            epoch = epoch_of(results)
+            views = [view.at(epoch) for view in views]
+        draws = [draw_view(view, height, width, rng) for view in views]
         divisor = common_divisor(draws, file.divisors)
         image = file.decode(divisor)
-        views = [to_tensor(render(image, params, divisor)) for params in draws]
-        results['img'] = [view.flip(0) for view in views] if self.rgb else views
+        tensors = [to_tensor(render(image, params, divisor)) for params in draws]
+        results['img'] = [tensor.flip(0) for tensor in tensors] if self.rgb else tensors
         results['ori_shape'] = (height, width)
         return results
 
@@ -74,9 +82,23 @@ def generator_of(results: dict) -> np.random.Generator:
         results['rng'] = index.rng()
     if 'rng' in results:
         return results['rng']
-    raise UserError(
-        f'RandomViews found no rng in the sample, and sample_idx={index!r} knows neither seed nor '
-        'epoch: train with runner_type="ttl_mm.Runner", or set '
+    raise UserError(_not_known('rng', index))
+
+
+def epoch_of(results: dict) -> int:
+    """The epoch in which this sample is taken, counted from 0."""
+    index = results.get('sample_idx')
+    if 'epoch' in results:
+        return results['epoch']
+    if isinstance(index, SampleIndex):
+        return index.epoch
+    raise UserError(_not_known('epoch', index))
+
+
+def _not_known(key: str, index: object) -> str:
+    return (
+        f'RandomViews found no {key} in the sample, and sample_idx={index!r} knows neither seed '
+        'nor epoch: train with runner_type="ttl_mm.Runner", or set '
         'sampler=dict(type="ttl_mm.EpochSampler"); see "Your own dataset" in docs/data.md'
     )
 

@@ -1,6 +1,7 @@
 """The two splits that an evaluation needs, from a folder or from a config."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,8 @@ def _from_config(path: str, size: int) -> tuple[dict, str]:
 
 def _from_folder(path: str, size: int) -> tuple[dict, str]:
     root = Path(path)
-    test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
-    if (root / 'train').is_dir() and test is not None:
-        folders = {'train': root / 'train', 'test': test}
+    if folders := split_folders(root):
+        test = folders['test']
         splits = {name: labelled_folder(folder, size) for name, folder in folders.items()}
         return splits, f'folders train and {test.name}'
     whole = labelled_folder(root, size)
@@ -77,15 +77,26 @@ def _from_folder(path: str, size: int) -> tuple[dict, str]:
     return parts, f'{TEST_SHARE:.0%} of every class held out, chosen by the hash of the names'
 
 
+def split_folders(root: Path) -> dict[str, Path]:
+    """The folders of the splits 'train' and 'test' in ``root``; none if its folders are classes."""
+    test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
+    train = root / 'train'
+    return {'train': train, 'test': test} if test is not None and train.is_dir() else {}
+
+
 def labelled_folder(root: str | Path, size: int) -> ImageFolder:
-    """The images of a folder with one sub-folder per class, as an evaluation sees them."""
+    """The images of a folder with one sub-folder per class, as an evaluation sees them.
+
+    Of a folder with the splits train and val they are those of train.
+    """
+    root = split_folders(Path(root)).get('train', root)
     return ImageFolder(str(root), evaluation_pipeline(size), with_label=True)
 
 
 def hold_out(names: list[str], labels: Any, classes) -> np.ndarray:
     """Which images (N,) to test on: of every class the fifth with the smallest SHA-256 of names."""
     chosen = np.zeros(len(names), bool)
-    ranks = [hashlib.sha256(name.encode()).digest() for name in names]
+    ranks = [hashlib.sha256(os.fsencode(name)).digest() for name in names]
     for label, name in enumerate(classes):
         members = sorted(np.flatnonzero(labels == label), key=lambda i: ranks[i])
         if len(members) < 2:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, FeatureWriter, read_features
 from ttl_mm.evaluation.forward import evaluating, extract_batches, output_stages
+from ttl_mm.files.plain_json import parse_json
 from ttl_mm.version import __version__
 
 
@@ -87,7 +88,7 @@ def _read_current(path: Path, about: dict) -> Features | None:
         found = read_features(path)
     except UserError:  # missing, damaged or of another kind
         return None
-    wanted = {**json.loads(json.dumps(about)), 'stage': found.about['stage']}
+    wanted = {**parse_json(json.dumps(about)), 'stage': found.about['stage']}
     return found if found.about == wanted else None
 
 
@@ -118,19 +119,26 @@ def weights_hash(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def data_identity(dataset) -> dict:
+def data_identity(dataset, alive: Callable[[], None] = lambda: None) -> dict:
     """How many images, and a SHA-256 of their names, labels and sizes in bytes.
 
-    Images that a dataset holds in memory are hashed whole.
+    Images that a dataset holds in memory are hashed whole. ``alive`` is called once in a while: a
+    look at a million files takes long on a slow file system.
     """
     digest = hashlib.sha256()
     for i in range(len(dataset)):
+        if i % 1000 == 0:
+            alive()
         info = dataset.get_data_info(i)
         if path := info.get('img_path'):
             content = str(Path(path).stat().st_size)
         else:
             content = hashlib.sha256(np.ascontiguousarray(info['img']).data).hexdigest()
-        digest.update(f'{_name(dataset, i)}\t{content}\t{info.get("gt_label")}\n'.encode())
+        digest.update(
+            f'{_name(dataset, i)}\t{content}\t{info.get("gt_label")}\n'.encode(
+                'utf-8', 'surrogateescape'
+            )
+        )
     return {'images': len(dataset), 'data': digest.hexdigest()}
 
 

@@ -15,6 +15,7 @@ from ttl_mm.evaluation.features import versions
 from ttl_mm.evaluation.knn import knn_sweep
 from ttl_mm.evaluation.linear import linear_classify
 from ttl_mm.evaluation.lowshot import low_shot
+from ttl_mm.files.plain_json import read_json
 
 KS = (10, 20, 100, 200)
 TEMPERATURE = 0.07
@@ -118,6 +119,26 @@ def table(figures: Sequence[dict]) -> str:
         rows.append((describe(figure), f'{figure["value"]:.2f}{spread}'))
     width = max(len(protocol) for protocol, _ in rows)
     return '\n'.join(f'{protocol:{width}}  {value}' for protocol, value in rows)
+
+
+def other_figures(path: Path, figures: Sequence[dict]) -> list[dict]:
+    """Figures in a file that other protocols measured on the same features as ``figures``."""
+    if not path.is_file() or not figures:
+        return []
+    try:
+        before = read_json(path, allow_nan=True)
+        if not isinstance(before, list) or not all(isinstance(old, dict) for old in before):
+            raise ValueError('it is no list of figures')
+    except (OSError, ValueError) as error:
+        raise UserError(f'{path} cannot be completed ({error}): remove it.') from error
+    basis = ('weights_sha256', 'stage', 'crop', 'train', 'test')
+    measured = {describe(figure) for figure in figures}
+    return [
+        old
+        for old in before
+        if all(old.get(key) == figures[0].get(key) for key in basis)
+        and describe(old) not in measured
+    ]
 
 
 def write_json(figures: Sequence[dict], path: str | Path) -> None:

@@ -28,10 +28,11 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 def output_stages(backbone: Any, stages: Sequence[int]) -> Iterator[None]:
     """Let the backbone return these stages, counted from 1."""
     count = len(getattr(backbone, 'stage_blocks', ())) or 4
-    if not hasattr(backbone, 'out_indices') or not set(stages) <= set(range(1, count + 1)):
+    known = getattr(backbone, 'stages', range(1, count + 1))
+    if not hasattr(backbone, 'out_indices') or not set(stages) <= set(known):
+        has = f'the stages 1 to {count}' if len(known) > 1 else f'only its features, stage {count}'
         raise UserError(
-            f'stages {list(stages)} were asked of a {type(backbone).__name__}: it has the stages '
-            f'1 to {count}.'
+            f'stages {list(stages)} were asked of a {type(backbone).__name__}: it has {has}.'
         )
     before = backbone.out_indices
     backbone.out_indices = tuple(stage - 1 for stage in sorted(stages))

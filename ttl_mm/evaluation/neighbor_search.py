@@ -35,7 +35,9 @@ def neighbors_by_definition(train: Tensor, test: Tensor, k: int) -> tuple[Tensor
     return similarity[:, :k], index[:, :k]
 
 
-def nearest_neighbors(train, test, k: int, device=None) -> Iterator[tuple[Tensor, Tensor]]:
+def nearest_neighbors(
+    train, test, k: int, device=None, least: float = -torch.inf
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what :func:`neighbors_by_definition` returns, one panel of queries after the other.
 
     Args:
@@ -43,20 +45,24 @@ def nearest_neighbors(train, test, k: int, device=None) -> Iterator[tuple[Tensor
         test: (Q, D), the same.
         k: at most N.
         device: where to compute; the device of ``train`` by default.
+        least: cosine that is of interest. What is below it may be missing: then the similarity is
+            -inf and the index means nothing. A high one saves time.
     """
     device = torch.device(device or getattr(train, 'device', 'cpu'))
     for start in range(0, len(test), PANEL):
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            found = _search_panel(train, test, start, k, device)
+            found = _search_panel(train, test, start, k, device, least)
         yield found
 
 
-def _search_panel(train, test, start: int, k: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _search_panel(
+    train, test, start: int, k: int, device: torch.device, least: float
+) -> tuple[Tensor, Tensor]:
     """The neighbors of the panel of queries at ``start``, by one pass over the training set."""
     queries = _load(test, slice(start, start + PANEL), device)
     units = _unit(queries, start, 'test')
     tiles = [
-        _Candidates(part, unit, train, k)
+        _Candidates(part, unit, train, k, least)
         for part, unit in zip(queries.split(TILE_QUERIES), units.split(TILE_QUERIES))
     ]
     step = max(TILE_TRAIN, k)  # so that the first tile holds k candidates
@@ -66,7 +72,7 @@ def _search_panel(train, test, start: int, k: int, device: torch.device) -> tupl
         for tile in tiles:
             product = buffer[: len(tile.units) * len(samples)].view(-1, len(samples))
             torch.mm(tile.units, samples.T, out=product)  # (q, n)
-            if left == 0:
+            if left == 0 and least == -torch.inf:
                 tile.floor = product.topk(k, dim=1).values[:, -1] - 2 * tile.error
             row, column = _at_least(product, tile.floor)
             tile.add(row, product[row, column], column + left)
@@ -133,7 +139,7 @@ class _Candidates:
         floor: (q,) what a new value must reach.
     """
 
-    def __init__(self, queries: Tensor, units: Tensor, train, k: int) -> None:
+    def __init__(self, queries: Tensor, units: Tensor, train, k: int, least: float) -> None:
         (count, dim), device = queries.shape, queries.device
         self.queries, self.units, self.train, self.k = queries, units, train, k
         # rounding of both norms, of the unit vectors and the floor, then of dim multiply-adds
@@ -141,7 +147,7 @@ class _Candidates:
         self.value = torch.full((count, 2 * k + SLACK), -torch.inf, device=device)
         self.index = torch.zeros_like(self.value, dtype=torch.int64)
         self.size = torch.zeros(count, dtype=torch.int64, device=device)
-        self.floor = self.value.new_full((count,), -torch.inf)
+        self.floor = self.value.new_full((count,), least - 2 * self.error)
 
     def add(self, row: Tensor, value: Tensor, index: Tensor) -> None:
         """Add entries (n,) each, sorted by row; rows with too few free places are thinned out."""
@@ -187,6 +193,7 @@ class _Candidates:
     def best(self) -> tuple[Tensor, Tensor]:
         """The exact similarities and the indices of the k nearest, (q, k) each, best first."""
         keep = self.value >= self.value.topk(self.k).values[:, -1:] - 2 * self.error
+        keep &= self.value > -torch.inf  # places that are not taken
         return self._decide(torch.arange(len(keep), device=keep.device), self.index, keep)
 
     def _decide(self, rows: Tensor, index: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@
 measure`` and the report do it for a checkpoint.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 
+import ttl_mm.datasets  # noqa: F401  imports those of mmpretrain, quietly
 from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import evaluating, extract_batches
@@ -67,23 +69,29 @@ class Probe:
             if isinstance(dataset, dict):
                 self.datasets[name] = DATASETS.build(dataset)
 
-    def measure(self, model: nn.Module, linear: bool | None = None) -> dict[str, float]:
-        """The accuracies of ``model.backbone``; all processes share the work and the result."""
-        train, train_labels = self.features(model, 'train')
-        test, test_labels = self.features(model, 'test', gather=False)
-        predicted = self.classify(train, train_labels, test, linear)
+    def measure(
+        self, model: nn.Module, linear: bool | None = None, alive: Callable[[], None] = lambda: None
+    ) -> dict[str, float]:
+        """The accuracies of ``model.backbone``; all processes share the work and the result.
+
+        ``alive`` is called again and again on the way, for whoever would miss a sign of life.
+        """
+        train, train_labels = self.features(model, 'train', alive=alive)
+        test, test_labels = self.features(model, 'test', gather=False, alive=alive)
+        predicted = self.classify(train, train_labels, test, linear, alive)
         correct = torch.stack([(labels == test_labels).sum() for labels in predicted.values()])
         all_reduce(correct)
         accuracies = 100 * correct.double() / len(self.datasets['test'])
         return dict(zip(predicted, accuracies.tolist()))
 
     def classify(
-        self, train: Tensor, train_labels: Tensor, test: Tensor, linear: bool | None = None
-    ) -> dict[str, Tensor]:
+        self, train: Tensor, train_labels: Tensor, test: Tensor, linear: bool | None = None,
+        alive: Callable[[], None] = lambda: None,
+    ) -> dict[str, Tensor]:  # fmt: skip
         """Labels that each classifier gives to the test rows, (Q,), by the name of its figure."""
         predicted = {KNN: knn_classify(train, train_labels, test, self.neighbors, self.temperature)}
         if self.linear if linear is None else linear:
-            predicted[LINEAR] = linear_classify(train, train_labels, test)
+            predicted[LINEAR] = linear_classify(train, train_labels, test, alive=alive)
         return predicted
 
     def chosen(self, name: str) -> list[int]:
@@ -93,14 +101,19 @@ class Probe:
             return [i * count // self.max_train for i in range(self.max_train)]
         return list(range(count))
 
-    def features(self, model: Any, name: str, gather: bool = True) -> tuple[Tensor, Tensor]:
+    def features(
+        self, model: Any, name: str, gather: bool = True, alive: Callable[[], None] = lambda: None
+    ) -> tuple[Tensor, Tensor]:
         """Features (n, C) and labels (n,): of the whole set, or of this process's share."""
         chosen = self.chosen(name)
         rank, world = get_dist_info()
         share = Subset(self.datasets[name], chosen[rank::world])
         batches = DataLoader(share, collate_fn=default_collate, **self.loader)
         with evaluating(model):
-            found = list(extract_batches(model.backbone, model.data_preprocessor, batches))
+            found = []
+            for of_batch in extract_batches(model.backbone, model.data_preprocessor, batches):
+                found.append(of_batch)
+                alive()
         features = torch.cat([stages[-1] for stages, _ in found])
         labels = torch.cat([labels for _, labels in found]).to(features.device)
         if gather and world > 1:

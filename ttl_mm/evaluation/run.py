@@ -1,5 +1,6 @@
 """What ``ttl eval`` does: evaluate a checkpoint on a folder of images."""
 
+import hashlib
 import os
 import sys
 from collections.abc import Sequence
@@ -13,15 +14,18 @@ from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline, open_splits
 from ttl_mm.evaluation.feature_file import Features, is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features
-from ttl_mm.evaluation.figures import evaluate_features, table, write_json
+from ttl_mm.evaluation.figures import evaluate_features, other_figures, table, write_json
 from ttl_mm.evaluation.model import default_size, load_model
+from ttl_mm.outputs import check_folder, mark_folder
+
+WRITTEN = ('tsne.png', 'confusion.png')  # figures of others in figures.json stay
 
 
 def evaluate_checkpoint(
     source: Sequence[str], data: str | None = None, protocols: Sequence[str] = ('knn', 'linear'),
     k: Sequence[int] | None = None, temperature: Sequence[float] | None = None,
     stage: int | None = None, tsne: bool = False, confusion: bool = False,
-    out: str | None = None, device: str | None = None, **extraction,
+    out: str | None = None, device: str | None = None, overwrite: bool = False, **extraction,
 ) -> list[dict] | None:  # fmt: skip
     """Extract features if necessary, measure, print a table, write ``figures.json`` and pictures.
 
@@ -36,6 +40,7 @@ def evaluate_checkpoint(
         confusion: whether to draw the confusion matrix of the first classifier.
         out: the folder for all files.
         device: where to compute.
+        overwrite: whether pictures that another program wrote may be replaced.
         **extraction: of :func:`extract_splits`.
 
     Returns:
@@ -44,7 +49,8 @@ def evaluate_checkpoint(
     if confusion and not {'knn', 'linear'} & set(protocols):
         raise UserError('--confusion needs a classifier: add --knn or --linear.')
     paths = find_feature_files(source)
-    folder = Path(out) if out else _default_folder(source, data, paths)
+    folder = Path(out) if out else _default_folder(source, data, paths, extraction)
+    check_folder(folder, 'ttl eval', WRITTEN, overwrite)
     if paths is None:
         paths = extract_splits(source[0], data, folder, device, **extraction)
     if get_dist_info()[0] != 0:
@@ -53,7 +59,10 @@ def evaluate_checkpoint(
     figures, predictions = evaluate_features(train, test, protocols, k, temperature, device)
     print(table(figures))
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(figures, folder / 'figures.json')
+    write_json(
+        [*figures, *other_figures(folder / 'figures.json', figures)], folder / 'figures.json'
+    )
+    mark_folder(folder, 'ttl eval')
     written = ['figures.json', *_draw(test, predictions, folder, tsne, confusion)]
     print(f'{", ".join(written)} in {folder}')
     return figures
@@ -78,17 +87,20 @@ def find_feature_files(source: Sequence[str]) -> tuple[Path, Path] | None:
     return None
 
 
-def _default_folder(source: Sequence[str], data: str | None, paths) -> Path:
+def _default_folder(source: Sequence[str], data: str | None, paths, how: dict) -> Path:
     if paths is not None:
         return paths[1].parent
-    name = source[0].rpartition('://')[2]
-    return Path('work_dirs') / 'eval' / f'{Path(name).stem}_{Path(data or "").resolve().stem}'
+    path, images = Path(source[0].rpartition('://')[2]).resolve(), Path(data or '').resolve()
+    # two runs have an epoch_8.pth each, and each is looked at in several ways
+    digest = hashlib.sha256(repr((str(path), str(images), sorted(how.items()))).encode())
+    name = f'{path.parent.name}_{path.stem}_{images.stem}_{digest.hexdigest()[:6]}'
+    return Path('work_dirs') / 'eval' / name
 
 
 def extract_splits(
     checkpoint: str, data: str | None, folder: Path, device: str | None = None,
     config: str | None = None, stages: Sequence[int] = (4,), size: int | None = None,
-    batch_size: int = 128, workers: int = 0,
+    batch_size: int = 128, workers: int = 0, backbone: str | None = None,
 ) -> tuple[Path, Path]:  # fmt: skip
     """Extract the features of both splits into ``folder``; every process does its share."""
     if data is None:
@@ -96,15 +108,15 @@ def extract_splits(
     join_group()
     if device is None and distributed.is_initialized() and torch.cuda.is_available():
         device = f'cuda:{os.environ.get("LOCAL_RANK", 0)}'
-    backbone, preprocessor, about = load_model(checkpoint, config, device)
-    size = size or default_size(backbone)
+    network, preprocessor, about = load_model(checkpoint, config, device, backbone)
+    size = size or default_size(network, about.get('trained_size'))
     splits, how = open_splits(data, size)
     edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)
     about |= {'crop': f'short side {edge}, centre {size}, bilinear', 'split': how}
     paths = _feature_files(folder)
     for (name, split), path in zip(splits.items(), paths):
         extract_features(
-            backbone, preprocessor, split, path, about, stages, batch_size, workers, Progress(name)
+            network, preprocessor, split, path, about, stages, batch_size, workers, Progress(name)
         )
     return paths
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ttl_mm.checkpoint.coverage import load_state
+from ttl_mm.checkpoint.input_settings import input_settings
 from ttl_mm.checkpoint.load import resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.config import read_config
@@ -43,8 +44,11 @@ def from_model(checkpoint: str, config: str, data: str, size: int | None = None)
         model = revert_sync_batchnorm(MODELS.build(cfg.model))
     if not isinstance(model, TTLAlgorithm):
         raise UserError(f'--head needs a TTLAlgorithm: {config} has model {type(model).__name__}.')
-    load_state(model, tensors_of(read_checkpoint(resolve(checkpoint))), checkpoint)
-    dataset = labelled_folder(data, size or default_size(model.backbone))
+    content = read_checkpoint(resolve(checkpoint))
+    load_state(model, tensors_of(content), checkpoint)
+    trained = input_settings(content)
+    size = size or default_size(model.backbone, trained.size if trained else None)
+    dataset = labelled_folder(data, size)
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     columns: list[tuple[Tensor, ...]] = []
     with evaluating(model):
@@ -79,6 +83,6 @@ def open_source(
     else:
         path = out_dir / f'{Path(source.rpartition("://")[2]).stem}.features'
         backbone, preprocessor, about = load_model(source, config)
-        dataset = labelled_folder(data, size or default_size(backbone))
+        dataset = labelled_folder(data, size or default_size(backbone, about.get('trained_size')))
         found = extract_features(backbone, preprocessor, dataset, path, about)
     return Source(torch.tensor(found.features), torch.tensor(found.labels))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttl_mm.report.figures import canvas
+from ttl_mm.report.chart import canvas
 from ttl_mm.report.logs import load_inputs, load_run
 from ttl_mm.report.page import Picture, Section, Table, write_page
 from ttl_mm.report.paper import paper_section
@@ -25,6 +25,7 @@ def write_report(
     title: str | None = None,
     target: float | None = None,
     with_paper: bool = True,
+    refresh: int = 0,
 ) -> Path:
     """Write ``index.html``, self-contained, and its figures as PNG; returns the page's path.
 
@@ -36,6 +37,7 @@ def write_report(
         target: Accuracy in percent for the time-to-target table; by default the highest whole
             number that every run with that accuracy reached.
         with_paper: Add the paper's published results as the last section.
+        refresh: Seconds after which the page loads itself again; 0: never.
     """
     loaded, results = load_inputs(runs)
     evaluations = [run for run in loaded if run_protocols(run)]
@@ -49,4 +51,5 @@ def write_report(
     ]
     sections = [s for s in sections if s.text or s.tables or s.pictures or s.warnings]
     subject, lead = ('Learning efficiency', LEAD) if pretraining else ('Results', RESULTS_LEAD)
-    return write_page(title or f'{subject}: {", ".join(names)}', lead, sections, out_dir)
+    title = title or f'{subject}: {", ".join(names)}'
+    return write_page(title, lead, sections, out_dir, refresh=refresh)

@@ -71,7 +71,7 @@ def _ranks(analyses: Mapping[str, Analysis]) -> Section:
 def _choice(analyses: Mapping[str, Analysis]) -> Section:
     some = next(iter(analyses.values()))
     m = some.batch_size - 1
-    figure = both_sides_figure(m, some.classes, some.risk)
+    figure = both_sides_figure(m, some.classes, some.risk, some.shares)
     safe = 'no rank is safe: there are too few classes for the batch'
     if some.safe_k <= m:
         safe = (
@@ -83,7 +83,7 @@ def _choice(analyses: Mapping[str, Analysis]) -> Section:
         k = analysis.measured_k
         first = f'rank {k} is the first' if k <= m else 'there is no rank'
         text.append(f'{name}: {first} whose negatives are false no more often than a random pick.')
-    caption = f'Both sides of k for {some.classes} balanced classes and {m} negatives.'
+    caption = f'Both sides of k for these {some.classes} classes and {m} negatives.'
     return Section('Choosing k', text, pictures=[Picture('both_sides', figure, caption)])
 
 

@@ -8,7 +8,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
 from ttl_mm.gauges.poles import fewest_poles
-from ttl_mm.report.figures import COLORS, FAINT, canvas, look_of
+from ttl_mm.report.chart import COLORS, FAINT, as_label, canvas, look_of
 
 OVER, UNDER = '#fdf0e7', '#e8f2f8'  # shades of too small and too large k
 
@@ -20,7 +20,7 @@ def rank_figure(
     ranks = np.arange(1, len(perfect) + 1)
     with canvas() as (figure, axes):
         for index, (name, rate) in enumerate(rates.items()):
-            axes.plot(ranks, rate, label=name, **look_of(index))
+            axes.plot(ranks, rate, label=as_label(name), **look_of(index))
         axes.plot(ranks, perfect, color='black', linewidth=1, label='perfect features')
         axes.axhline(chance, color=FAINT, linestyle=':', linewidth=1.2, label='random pick')
         axes.set(xscale='log', xlabel='rank of the negative (1 is the hardest)')
@@ -30,12 +30,18 @@ def rank_figure(
     return figure
 
 
-def both_sides_figure(m: int, classes: int, risk: float = 1e-3) -> Figure:
-    """The two bounds of k: chance of a false deputy above, poles that satisfy the loss below."""
-    safe = smallest_safe_k(m, 1 / classes, risk)
+def both_sides_figure(
+    m: int, classes: int, risk: float = 1e-3, shares: Sequence[float] | None = None
+) -> Figure:
+    """The two bounds of k: chance of a false deputy above, poles that satisfy the loss below.
+
+    ``shares`` are the fractions of the images that belong to each class; equal by default.
+    """
+    share = shares or 1 / classes
+    safe = smallest_safe_k(m, share, risk)
     ranks = np.arange(1, min(m, max((m + 1) // 2, 2 * safe)) + 1)
     last, chosen = ranks[-1], min(safe, ranks[-1])
-    chances = [overclustering_risk(m, int(k), 1 / classes) for k in ranks]
+    chances = [overclustering_risk(m, int(k), share) for k in ranks]
     poles = [fewest_poles(m, int(k), risk) for k in ranks]
     with canvas(height=4.4, rows=2) as (figure, (above, below)):
         for axes, values, bound, name, color in (

@@ -1,9 +1,11 @@
 """The config that mmengine dumps into a work dir, read without executing anything."""
 
 import ast
-import json
 from contextlib import suppress
 from pathlib import Path
+
+from ttl_mm.files.plain_json import read_json
+from ttl_mm.files.regular import read_text
 
 
 def read_literals(config: Path) -> dict:
@@ -12,16 +14,18 @@ def read_literals(config: Path) -> dict:
     A value that would have to be computed is None; a file that cannot be parsed gives ``{}``.
     """
     try:
-        tree = ast.parse(config.read_text('utf-8'))
+        tree = ast.parse(read_text(config))
+        return {
+            target.id: _literal(statement.value)
+            for statement in tree.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
     except (OSError, SyntaxError, ValueError):  # the last of bytes that are not text
         return {}
-    return {
-        target.id: _literal(statement.value)
-        for statement in tree.body
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
+    except (RecursionError, MemoryError):  # how the parser ends where brackets are nested deeply
+        return {}
 
 
 def read_dumped(start: Path) -> dict:
@@ -31,7 +35,7 @@ def read_dumped(start: Path) -> dict:
     """
     config = read_literals(start / 'vis_data' / 'config.py')
     with suppress(OSError, ValueError, KeyError, TypeError):
-        written = json.loads((start.parent / 'results.json').read_text('utf-8'))
+        written = read_json(start.parent / 'results.json', allow_nan=True)
         config['result_protocol'] = written['protocol']
     return config
 

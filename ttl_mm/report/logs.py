@@ -3,12 +3,15 @@
 Nothing found there is executed, the dumped config of a run included.
 """
 
-import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import parse_json
+from ttl_mm.files.regular import LOG, is_regular, open_regular, read_text
 from ttl_mm.report.dumped_config import read_dumped
 from ttl_mm.report.results import KNOWN, Result, detection_results, find_results, read_results
 from ttl_mm.report.run import Run, is_training_line
@@ -47,11 +50,12 @@ def load_run(folder: str | Path, name: str | None = None) -> Run:
     folder = Path(folder).resolve()
     starts = {log: records for log in logs_of(folder) if (records := _read_records(log))}
     trained = {log: r for log, r in starts.items() if any(map(is_training_line, r))} or starts
+    trained = _in_order(trained)
     if not trained:
         raise UserError(f'{folder} holds no log: {WORK_DIR}.')
     merged: list[dict] = []
     for records in trained.values():
-        resumed_at = next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
+        resumed_at = _first_iteration(records)
         merged = [record for record in merged if record['iter'] < resumed_at] + records
     newest = list(trained)[-1]
     environment = _read_environment(newest.parent.parent)
@@ -68,28 +72,66 @@ def load_run(folder: str | Path, name: str | None = None) -> Run:
     )
 
 
+def _in_order(starts: dict[Path, list[dict]]) -> dict[Path, list[dict]]:
+    """The starts as they followed each other, by their names.
+
+    If a clock was set back, a later start has an earlier name; but no start can go on behind an
+    iteration that none before it has reached.
+    """
+    waiting, ordered, reached = dict(starts), {}, 0
+    while waiting:
+        fits = (log for log, r in waiting.items() if _first_iteration(r) <= reached + _interval(r))
+        chosen = next(fits, None) or min(waiting, key=lambda log: _first_iteration(waiting[log]))
+        ordered[chosen] = waiting.pop(chosen)
+        reached = max(reached, max(record['iter'] for record in ordered[chosen]))
+    return ordered
+
+
+def _first_iteration(records: list[dict]) -> float:
+    return next((r['iter'] for r in records if is_training_line(r)), records[0]['iter'])
+
+
+def _interval(records: list[dict]) -> float:
+    """Iterations between two lines of training; a run goes on at most so far behind its end."""
+    at = [record['iter'] for record in records if is_training_line(record)]
+    return max([b - a for a, b in pairwise(at)] or at or [0])
+
+
 def logs_of(folder: Path) -> list[Path]:
     """Logs of all starts of a run, oldest first; those that hold nothing are left out."""
     logs = sorted(folder.glob('*/vis_data/scalars.json')) or [folder / 'vis_data' / 'scalars.json']
-    return [log for log in logs if log.is_file() and log.stat().st_size]
+    return [log for log in logs if is_regular(log) and log.stat().st_size]
 
 
 def _read_records(log: Path) -> list[dict]:
     """Lines of one start; one without an iteration belongs to the training line before it."""
     records: list[dict] = []
-    lines = log.read_text('utf-8', errors='replace').splitlines()
+    try:
+        lines = read_text(log, LOG, errors='replace').split('\n')
+    except OSError as error:
+        raise UserError(f'{log} cannot be read: {error.strerror}.') from error
+    lines = lines[:-1] if lines[-1] == '' else lines
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
+            record = parse_json(line, allow_nan=True)
             record.setdefault('iter', records[-1]['iter'] if records else 0)
+            _check_counters(record)
         except (ValueError, AttributeError) as error:
             if number == len(lines):
                 break  # still being written, or cut off by a kill
             raise UserError(
-                f'line {number} of {log} is not a JSON object: {line[:40]!r}; delete that line'
+                f'line {number} of {log} is no line of a log: {line[:40]!r}; delete that line'
             ) from error
         records.append(record)
     return records
+
+
+def _check_counters(record: dict) -> None:
+    """Refuse a line whose counters are no plain numbers; a report computes with them."""
+    for key in ('iter', 'step', 'epoch', 'threads'):
+        value = record.get(key, 0)
+        if type(value) not in (int, float) or not 0 <= value < 2**53:
+            raise ValueError(f'{key} is {value!r}')
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
@@ -108,6 +150,6 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
 def _read_environment(start: Path) -> str:
     """What mmengine writes about machine and processes at the head of its log; '' without one."""
     for log in sorted(start.glob('*.log')):
-        with log.open(encoding='utf-8', errors='replace') as file:
-            return file.read(20_000)
+        with suppress(OSError), open_regular(log, LOG) as file:
+            return file.read(20_000).decode('utf-8', 'replace')
     return ''

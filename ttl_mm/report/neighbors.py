@@ -60,7 +60,7 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
             f'{checkpoint.name} of the run {checkpoint.parent.name}: the same classifiers on raw '
             'pixels, on the features of the untrained network and on those of the trained one. '
             'Labels were used to measure, never to train.',
-            'Raw pixels are the bar to beat: on small, centered images they can be hard to beat.',
+            'Raw pixels are the bar to beat: features below them are not worth their cost.',
         ],
         tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
         pictures=[Picture('neighbors', picture, caption, wide=True)],

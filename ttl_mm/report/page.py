@@ -4,8 +4,6 @@ import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 
@@ -13,6 +11,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
+
+from ttl_mm.report.chart import Chart, chart_data, draw
+from ttl_mm.report.html import as_html, as_script_data, resource, write_html
 
 PNG_DPI = 150
 
@@ -22,7 +23,7 @@ class Picture:
     """A figure with the sentence below it."""
 
     name: str  # stem of the PNG file, unique in the page
-    figure: Figure | np.ndarray  # of matplotlib, embedded as SVG, or an RGB array, as PNG
+    figure: Chart | Figure | np.ndarray  # curves; of matplotlib, as SVG; an RGB array, as PNG
     caption: str  # plain text
     wide: bool = False  # take the whole width of the page
 
@@ -53,51 +54,62 @@ def write_page(
     sections: Sequence[Section],
     out_dir: str | Path,
     command: str = 'ttl report',
+    refresh: int = 0,
 ) -> Path:
-    """Write ``index.html``, its foot naming the command, and a PNG per figure; returns its path."""
+    """Write ``index.html`` and a PNG per figure, and return the page's path.
+
+    Args:
+        title: heading.
+        lead: the sentences below it.
+        sections: what follows.
+        out_dir: made where it does not exist.
+        command: which the foot of the page names.
+        refresh: seconds after which the page loads itself again; 0: never.
+    """
     out_dir = Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
-    for picture in (picture for section in sections for picture in section.pictures):
-        _save_png(picture.figure, out_dir / f'{picture.name}.png')
-    template = files('ttl_mm.report').joinpath('data/report.html').read_text('utf-8')
-    parts = {
-        'title': escape(title),
-        'lead': escape(lead),
-        'command': escape(command),
-        'contents': '\n'.join(
-            f'<a href="#{_anchor(s.title)}">{escape(s.title)}</a>' for s in sections
+    footer = f'Written by {command}. This file needs no network; the figures lie beside it as PNG.'
+    if refresh:
+        footer += f' It follows a job and loads itself again every {refresh} seconds.'
+    write_html(
+        out_dir / 'index.html',
+        resource('report.html'),
+        title=as_html(title),
+        lead=as_html(lead),
+        contents='\n'.join(
+            f'<a href="#{_anchor(s.title)}">{as_html(s.title)}</a>' for s in sections
         ),
-        'sections': '\n'.join(map(_section, sections)),
-    }
-    page = re.sub(r'\{\{(\w+)\}\}', lambda match: parts[match[1]], template)
-    path = out_dir / 'index.html'
-    path.write_text(page, 'utf-8')
-    return path
+        sections='\n'.join(_section(section, out_dir) for section in sections),
+        footer=as_html(footer),
+        refresh=str(refresh),
+        script=resource('chart.js'),
+    )
+    return out_dir / 'index.html'
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, out_dir: Path) -> str:
     paragraphs = [section.text] if isinstance(section.text, str) else section.text
     return '\n'.join(
         [
-            f'<section id="{_anchor(section.title)}"><h2>{escape(section.title)}</h2>',
-            *(f'<p>{escape(text)}</p>' for text in paragraphs if text),
-            *(f'<p class="warning">{escape(text)}</p>' for text in section.warnings),
+            f'<section id="{_anchor(section.title)}"><h2>{as_html(section.title)}</h2>',
+            *(f'<p>{as_html(text)}</p>' for text in paragraphs if text),
+            *(f'<p class="warning">{as_html(text)}</p>' for text in section.warnings),
             *map(_table, section.tables),
             '<div class="pictures">',
-            *map(_picture, section.pictures),
+            *(_picture(picture, out_dir) for picture in section.pictures),
             '</div></section>',
         ]
     )
 
 
 def _table(table: Table) -> str:
-    header = ''.join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    header = ''.join(f'<th scope="col">{as_html(cell)}</th>' for cell in table.header)
     rows = ''
     for row in table.rows:
-        rows += f'<tr><th scope="row">{escape(row[0])}</th>'
+        rows += f'<tr><th scope="row">{as_html(row[0])}</th>'
         for column, (name, cell) in enumerate(zip(table.header[1:], row[1:]), 1):
             kind = ' class=text' if column < table.text_columns else ''
-            rows += f'<td{kind} data-label="{escape(name)}">{escape(cell)}</td>'
+            rows += f'<td{kind} data-label="{as_html(name)}">{as_html(cell)}</td>'
         rows += '</tr>\n'
     return (
         f'<div class="table"><table><thead><tr>{header}</tr></thead>'
@@ -105,29 +117,42 @@ def _table(table: Table) -> str:
     )
 
 
-def _picture(picture: Picture) -> str:
-    image = BytesIO()
-    if isinstance(picture.figure, np.ndarray):
-        kind = 'image/png'
-        _save_png(picture.figure, image)
-    else:
-        kind = 'image/svg+xml'
-        with matplotlib.rc_context({'svg.hashsalt': picture.name}):  # equal input, equal file
-            picture.figure.savefig(image, format='svg', metadata={'Date': None})
-    data = base64.b64encode(image.getvalue()).decode()
-    caption = escape(picture.caption)
+def _picture(picture: Picture, out_dir: Path) -> str:
+    """The element, with its picture inside; the picture as PNG is written beside the page."""
+    figure = picture.figure
+    drawn = draw(figure) if isinstance(figure, Chart) else figure
+    png = _png(drawn)
+    (out_dir / f'{picture.name}.png').write_bytes(png)
+    kind, content = 'image/png', png
+    if isinstance(figure, Figure):
+        kind, content = 'image/svg+xml', _svg(figure, picture.name)
+    data = base64.b64encode(content).decode()
+    caption = as_html(picture.caption)
+    chart = f' id="{_anchor(picture.name)}" data-chart' if isinstance(figure, Chart) else ''
+    values = ''
+    if isinstance(figure, Chart):
+        values = f'<script type="application/json">{as_script_data(chart_data(figure))}</script>'
     return (
-        f'<figure{" class=wide" if picture.wide else ""}>'
+        f'<figure{" class=wide" if picture.wide else ""}{chart}>'
         f'<img src="data:{kind};base64,{data}" alt="{caption}">'
-        f'<figcaption>{caption}</figcaption></figure>'
+        f'<figcaption>{caption}</figcaption>{values}</figure>'
     )
 
 
-def _save_png(figure: Figure | np.ndarray, file: Path | BytesIO) -> None:
+def _png(figure: Figure | np.ndarray) -> bytes:
+    image = BytesIO()
     if isinstance(figure, np.ndarray):
-        Image.fromarray(figure).save(file, format='png')
+        Image.fromarray(figure).save(image, format='png')
     else:
-        figure.savefig(file, format='png', dpi=PNG_DPI)
+        figure.savefig(image, format='png', dpi=PNG_DPI)
+    return image.getvalue()
+
+
+def _svg(figure: Figure, name: str) -> bytes:
+    image = BytesIO()
+    with matplotlib.rc_context({'svg.hashsalt': name}):  # equal input, equal file
+        figure.savefig(image, format='svg', metadata={'Date': None})
+    return image.getvalue()
 
 
 def _anchor(title: str) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
-from ttl_mm.report.figures import COLORS, FAINT, canvas
+from ttl_mm.report.chart import COLORS, FAINT, canvas
 from ttl_mm.report.page import Picture, Section
 
 NOTE = (

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.figure import Figure
-
+from ttl_mm.report.chart import Chart
 from ttl_mm.report.figures import curves
 from ttl_mm.report.page import Picture, Section, Table
 from ttl_mm.report.results import Result, protocol_of, run_protocols
@@ -45,6 +44,6 @@ def _table(results: Mapping[str, Sequence[Result]], protocol: str) -> Table:
     return Table(header, cells, text_columns=4)
 
 
-def _curves(runs: Sequence[Run], key: str, protocol: str) -> Figure | None:
+def _curves(runs: Sequence[Run], key: str, protocol: str) -> Chart | None:
     runs = [run for run in runs if key == 'loss' or protocol_of(run.config, key) == protocol]
     return curves(runs, key, key, markers=key != 'loss')

@@ -1,11 +1,11 @@
 """What evaluations measured, by which protocol, from the files that they leave behind."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import read_json
 from ttl_mm.report.dumped_config import lookup, read_dumped, read_literals
 from ttl_mm.report.run import Run, is_finite
 
@@ -50,7 +50,7 @@ def find_results(path: Path) -> list[Path]:
 def read_results(file: Path) -> list[Result]:
     """The results in one of the files of :func:`find_results`."""
     try:
-        content = json.loads(file.read_text('utf-8'))
+        content = read_json(file, allow_nan=True)
         if isinstance(content, list):
             return merged(_figure(figure, file.parent) for figure in content)
         if 'last' in content:
@@ -58,7 +58,7 @@ def read_results(file: Path) -> list[Result]:
         return logged_results(content, file.parent.parent, read_dumped(file.parent), 'test')
     except OSError as error:
         raise UserError(f'{file} cannot be read: {error.strerror}.') from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise UserError(f'{file} holds no results that are known here: {KNOWN}.') from error
 
 

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ttl_mm.report.axes import cost_axes, duration
-from ttl_mm.report.figures import canvas, curves, look_of
+from ttl_mm.report.chart import canvas, look_of
+from ttl_mm.report.figures import curves
 from ttl_mm.report.page import Picture, Section, Table
 from ttl_mm.report.run import Run
 
