@@ -1,11 +1,38 @@
 """Shared set-up: one thread per test process, so that two workers share two cores."""
 
+import gc
 import os
+from functools import cache
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
 
 import ttl_mm.registry  # noqa: F401  isort: skip  guards torchvision before a test imports it
 import pytest
+from mmengine.config import utils as config_utils
+
+from tests.helpers.browser import CHROMIUM, chromium
+
+LONGEST = (
+    'test_detection_runs', 'test_ranks', 'test_baselines', 'test_demo', 'test_configs',
+    'test_systems', 'test_backbone', 'test_mmselfsup_import', 'test_efficiency_study',
+    'test_probe_hook', 'test_slices', 'test_kill',
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files go first, so that no worker is left alone with one of them at the end."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
+
+
+def pytest_collection_finish():
+    """Keep what the tests import out of the garbage collector, which would look at it each time.
+
+    mmengine collects garbage for every dataset it builds, and the first collection of a forked run
+    would copy all memory that it shares with its parent.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -14,3 +41,25 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
         yield
+
+
+@pytest.fixture(scope='session', autouse=True)
+def model_index_read_once():
+    """For a config with a base in mmdet, mmengine reads a hundred YAML files each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config_utils, '_get_cfg_metainfo', cache(config_utils._get_cfg_metainfo))
+        yield
+
+
+@pytest.fixture(scope='session')
+def browser():
+    with chromium() as found:
+        yield found
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say it in one line if pages were not looked at."""
+    if CHROMIUM is None:
+        terminalreporter.write_line(
+            'Tests of pages were left out: no Chromium here; `make browser` installs it.'
+        )

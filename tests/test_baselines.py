@@ -64,14 +64,17 @@ def small(config: Path, images: str) -> dict:
 
 
 def write_narrow(config: Path, images: str, folder: Path) -> Path:
-    """A recipe for a ResNet-50, with an eighth of the channels and small views."""
+    """A recipe for a ResNet-50, with a ResNet-18 of a quarter of the channels and small views."""
     settings = read_config(config, small(config, images))
-    settings.model.backbone.update(base_channels=8, stem_channels=8)
     part = 'neck' if 'in_channels' in settings.model.neck else 'head'
-    settings.model[part].in_channels = 256
+    assert (settings.model.backbone.depth, settings.model[part].in_channels) == (50, 2048)
+    settings.model.backbone.update(depth=18, base_channels=16, stem_channels=16)
+    settings.model[part].in_channels = 128
     for mlp in (settings.model.neck, settings.model.head.get('predictor', {})):
         if 'hid_channels' in mlp:
             mlp.hid_channels = 32
+    if settings.model.get('online_sizes'):
+        settings.model.update(online_sizes=(24, 32), target_sizes=(24, 32))
     settings.train_dataloader.update(drop_last=True, persistent_workers=False, pin_memory=False)
     settings.optim_wrapper.accumulative_counts = 1
     for transform in settings.train_dataloader.dataset.pipeline:

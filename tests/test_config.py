@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 from mmengine.config import Config
@@ -55,7 +56,7 @@ def test_a_name_that_nothing_reads_is_an_error_with_the_nearest(config, tmp_path
         read_config(config)
     copy = tmp_path / 'copy.py'  # as a run writes it into its work dir
     read_config(MAIN).dump(copy)
-    copy.write_text(copy.read_text() + 'modle = dict()\n')
+    copy.write_text(copy.read_text() + '\nmodle = dict()\n')
     with pytest.raises(UserError, match=r"nothing reads 'modle'\. Did you mean 'model'"):
         read_config(copy)
     child = config.with_name('child.py')
@@ -86,3 +87,20 @@ def test_only_python_files_that_parse_are_read_and_no_pickled_annotations(tmp_pa
         config.write_text(BASE + f"train_dataloader = dict(dataset=dict(ann_file='{name}'))\n")
         with pytest.raises(UserError, match=r'train_dataloader\.dataset\.ann_file'):
             read_config(config)
+
+
+def test_a_base_that_is_no_python_and_pipes_are_refused(tmp_path):
+    trace = tmp_path / 'ran'
+    (tmp_path / 'evil.yaml').write_text(f'model: !!python/object/apply:os.mkdir [{trace}]')
+    (tmp_path / 'inner.py').write_text("_base_ = ['evil.yaml']\n")
+    for base in ("'evil.yaml'", "['inner.py']", "('evil.yaml', 'inner.py')"):
+        (tmp_path / 'a.py').write_text(f'_base_ = {base}\n')
+        with pytest.raises(UserError, match=r"_base_ 'evil\.yaml', which is refused"):
+            read_config(tmp_path / 'a.py')
+    assert not trace.exists()
+    os.mkfifo(tmp_path / 'pipe.py')
+    (tmp_path / 'bytes.py').write_bytes(b'\xff')
+    (tmp_path / 'deep.py').write_bytes(b'x = ' + b'(' * 10_000)
+    for name in ('pipe.py', 'bytes.py', 'deep.py'):
+        with pytest.raises(UserError, match=name):
+            read_config(tmp_path / name)

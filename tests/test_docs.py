@@ -12,6 +12,9 @@ from ttl_mm.cli import build_parser
 FILE = re.compile(
     r'(?<![\w/])(?:configs|docs|projects|requirements|tests|tools|ttl_mm)/[\w./-]+\.\w+'
 )
+PATH_TYPES = {
+    'input_file', 'input_folder', 'input_path', 'source', 'weights', 'weights_or_random'
+}  # fmt: skip
 PAGES = [
     *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md')),
     *sorted((ROOT / 'configs').rglob('README.md')),
@@ -31,7 +34,7 @@ def test_links_paths_and_commands_of_a_page_exist(page):
     assert missing == []
     lines, inline = written_commands(text)
     for line in lines:
-        build_parser().parse_args(shlex.split(line))
+        any_paths(build_parser()).parse_args(shlex.split(line))
     for code in inline:
         assert unknown_words(code.split()) == [], code
 
@@ -95,6 +98,16 @@ def unknown_words(words: list[str]) -> list[str]:
     shown = [a for a in parser._actions if a.help != argparse.SUPPRESS]
     known = {option for action in shown for option in action.option_strings}
     return [word for word in words if word.startswith('--') and word not in known]
+
+
+def any_paths(parser):
+    """The parser, for which every file that a page names exists."""
+    for action in parser._actions:
+        if getattr(action.type, '__name__', '') in PATH_TYPES:
+            action.type = str
+    for command in subcommands(parser).values():
+        any_paths(command)
+    return parser
 
 
 def subcommands(parser) -> dict:

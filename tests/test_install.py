@@ -58,3 +58,74 @@ def test_half_made_environment_is_replaced_and_a_finished_one_kept(install, monk
     with open(install.REQUIREMENTS / 'light.txt', 'a') as file:
         file.write('one-more==1.0\n')
     assert install.fingerprint('light') != stamp['light']
+
+
+@pytest.mark.parametrize(
+    ('cuda', 'has_compiler', 'name', 'forced'),
+    [('', False, 'ops', None), ('12.8', True, 'ops-cuda12.8', '1'), ('12.8', False, 'ops', None)],
+)
+def test_ops_are_built_for_the_gpu_that_a_login_node_does_not_have(
+    install, monkeypatch, tmp_path, capsys, cuda, has_compiler, name, forced
+):
+    """And are kept apart from those of a CPU."""
+    answers = {'__version__': '2.13.0', 'version.cuda': cuda}
+    monkeypatch.setattr(
+        install, 'capture', lambda command: next(v for k, v in answers.items() if k in command[-1])
+    )
+    bin_ = tmp_path / 'cuda' / 'bin'
+    bin_.mkdir(parents=True)
+    if has_compiler:
+        (bin_ / 'nvcc').write_text('#!/bin/sh\n')
+        (bin_ / 'nvcc').chmod(0o755)
+    monkeypatch.setenv('CUDA_HOME', str(bin_.parent))
+    monkeypatch.setenv('PATH', '/nowhere')
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    monkeypatch.setattr(install, 'check_compiler', lambda: None)
+    environments = []
+
+    def build(what, command, **environment):
+        environments.append(environment)
+        target = command[command.index('-w') + 1]
+        target.mkdir()
+        (target / 'mmcv.whl').write_text('')
+
+    monkeypatch.setattr(install, 'run', build)
+    folder = install.mmcv_wheel(with_ops=True).parent
+    assert folder.name.endswith(f'-{name}')
+    assert [env.get('FORCE_CUDA') for env in environments] == [forced]
+    assert ('there is no nvcc here' in capsys.readouterr().out) == bool(cuda and not has_compiler)
+
+
+def test_a_kept_wheel_is_ours_and_unchanged(install, tmp_path):
+    folder = tmp_path / 'wheels'
+    folder.mkdir(mode=0o700)
+    assert not install.kept_wheel(folder)
+    (folder / 'a.whl').write_bytes(b'wheel')
+    assert install.kept_wheel(folder)
+    folder.chmod(0o777)  # others could have put it there
+    assert not install.kept_wheel(folder)
+    folder.chmod(0o700)
+    (folder / 'a.whl').write_bytes(b'other')
+    assert not install.kept_wheel(folder)
+
+
+def test_a_missing_pin_is_not_blamed_on_the_network(install, capfd):
+    """Where the registry answers, pip lists the versions that there are."""
+    missing = 'ERROR: Could not find a version that satisfies the requirement pillow==13.0.0 '
+    for lines, words in {
+        (missing + '(from versions: 11.0, 12.0)',): 'has no pillow==13.0.0 for Python 3',
+        (missing + '(from versions: none)',): 'did not answer',
+    }.items():
+        code = f'import sys; print({chr(10).join(lines)!r}); sys.exit(1)'
+        with pytest.raises(install.SetupError, match=words):
+            install.run('packages', [sys.executable, '-c', code])
+    capfd.readouterr()
+
+
+def test_one_range_of_pythons_everywhere(install):
+    oldest, newest = ('.'.join(map(str, v)) for v in (install.OLDEST, install.NEWEST))
+    after = f'3.{install.NEWEST[1] + 1}'
+    assert f'python_requires = >={oldest},<{after}\n' in (ROOT / 'setup.cfg').read_text()
+    assert f'{oldest} to {newest} needed' in (ROOT / 'requirements/install.py').read_text()
+    assert f'{oldest} to {newest} is needed' in (ROOT / 'ttl_mm/cli/_installation.py').read_text()
+    assert f'Python {oldest}, 3.12 or {newest} and pip' in (ROOT / 'README.md').read_text()

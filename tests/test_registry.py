@@ -1,14 +1,33 @@
 import subprocess
 import sys
 
+from tests.helpers.paths import ROOT
+
+# Imports the other packages once; then, for each scope, a child finds a name of ours.
+STORY = """
+import os, sys
+from runpy import run_path
+
+guard = run_path(sys.argv[1])  # kept: it holds what it has declared
+guard['guard_torchvision']()
+os.environ['TTL_TORCHVISION_GUARD'] = '0'  # done
+import mmdet.models, mmpretrain.models
+from mmengine.registry import DefaultScope, MODELS
+
+assert not any(name.startswith('ttl_mm') for name in sys.modules)
+for scope in sys.argv[2:]:
+    if not os.fork():
+        DefaultScope.get_instance('x', scope_name=scope)
+        print(scope, MODELS.get('ttl_mm.TTLAlgorithm').__module__, flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, scope
+"""
+
 
 def test_scope_resolves_without_custom_imports():
-    """A fresh process that only knows mmengine finds our names, whatever the default scope."""
-    for default_scope in ('mmengine', 'mmpretrain', 'mmdet'):
-        code = (
-            'from mmengine.registry import DefaultScope, MODELS\n'
-            f'DefaultScope.get_instance("x", scope_name="{default_scope}")\n'
-            'print(MODELS.get("ttl_mm.TTLAlgorithm").__module__)'
-        )
-        result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-        assert result.stdout.strip().startswith('ttl_mm.models'), result.stderr
+    """A process that knows nothing of ours finds our names, whatever the default scope."""
+    guard, scopes = ROOT / 'ttl_mm/compat/torchvision_guard.py', ('mmengine', 'mmpretrain', 'mmdet')
+    command = [sys.executable, '-c', STORY, guard, *scopes]
+    run = subprocess.run(command, capture_output=True, text=True)
+    found = dict(line.split() for line in run.stdout.splitlines() if line.startswith(scopes))
+    assert found == dict.fromkeys(scopes, 'ttl_mm.models.algorithm'), run.stderr

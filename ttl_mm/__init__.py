@@ -2,7 +2,7 @@
 
 from ttl_mm.version import __version__
 
-__all__ = ['__version__', 'get_model']
+__all__ = ['__version__', 'get_model', 'pretrain']
 
 
 def __getattr__(name: str):
@@ -11,4 +11,8 @@ def __getattr__(name: str):
         from ttl_mm.models import get_model
 
         return get_model
+    if name == 'pretrain':
+        from ttl_mm.pretraining import pretrain
+
+        return pretrain
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

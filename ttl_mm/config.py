@@ -1,8 +1,7 @@
 """Read a config and catch the typing errors that mmengine lets pass."""
 
 import ast
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from ttl_mm.errors import UserError
+from ttl_mm.compat.mmengine_private import leave_unformatted
+from ttl_mm.errors import UserError, did_you_mean
+from ttl_mm.files.regular import is_regular, read_text
 
 # top-level names that mmengine, mmpretrain and mmdet read, beside the arguments of Runner
 _OTHER_KEYS = {
-    'activation_checkpointing', 'compile', 'custom_imports', 'data_preprocessor',
+    'checkpoint_activations', 'compile', 'custom_imports', 'data_preprocessor',
     'efficient_conv_bn_eval', 'env_cfg', 'find_unused_parameters', 'model_wrapper_cfg',
     'runner_type', 'strategy', 'sync_bn', 'tta_model', 'tta_pipeline', 'work_dir',
 }  # fmt: skip
@@ -32,17 +33,22 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
             the nearest key there is.
     """
     path = Path(path)
-    if not path.is_file():
+    if not is_regular(path):
         raise UserError(f'{path} is not a file: check the path of the config.')
     if path.suffix != '.py':
         raise UserError(
             f'{path} is refused: a config is a Python file, which you read before you run it; '
             'YAML and JSON can hide code where nobody expects it.'
         )
+    check_bases(path)
     try:
         config = Config.fromfile(path)
-    except (SyntaxError, FileNotFoundError, KeyError) as error:
-        raise UserError(f'{path} cannot be read: {error}') from error
+    except UserError:  # of one of its custom_imports
+        raise
+    except Exception as error:  # a config is code, and may fail in any way
+        kind = '' if isinstance(error, SyntaxError) else f'{type(error).__name__}: '
+        raise UserError(f'{path} cannot be read: {kind}{error}') from error
+    leave_unformatted(config)
     check_own_keys(path)
     helpers = [key for key in config if key not in KNOWN_KEYS]
     merge_options(config, options or {})
@@ -52,18 +58,42 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
     return config
 
 
+def check_bases(path: Path, seen: frozenset[Path] = frozenset()) -> None:
+    """Refuse a base that is no Python file, at any depth: nobody expects code in YAML or JSON."""
+    for line in _parse(path).body:
+        names = [t.id for t in getattr(line, 'targets', ()) if isinstance(t, ast.Name)]
+        if not isinstance(line, ast.Assign) or '_base_' not in names:
+            continue
+        bases = [n.value for n in ast.walk(line.value) if isinstance(n, ast.Constant)]
+        for base in (base for base in bases if isinstance(base, str)):
+            if not base.endswith('.py'):
+                raise UserError(f'{path} has _base_ {base!r}, which is refused: a base is Python.')
+            inner = path.parent / base
+            if '::' not in base and is_regular(inner) and len(seen) < 100 and inner not in seen:
+                check_bases(inner, seen | {inner})
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        return ast.parse(read_text(path), filename=str(path))
+    except OSError as error:
+        raise UserError(f'{path} cannot be read: {error.strerror}.') from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f'{path} cannot be read: {error}') from error
+
+
 def check_own_keys(path: Path) -> None:
     """Refuse a name at the top level of the file that nothing reads.
 
     A name is read if mmengine knows it, or if the file itself uses it (as in ``type=data_type``).
     """
-    tree = ast.parse(path.read_text(), filename=str(path))
+    tree = _parse(path)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     read = KNOWN_KEYS | {node.id for node in names if isinstance(node.ctx, ast.Load)}
     targets = [t for line in tree.body if isinstance(line, ast.Assign) for t in line.targets]
     for node in (node for target in targets for node in ast.walk(target)):
         if isinstance(node, ast.Name) and node.id not in read and not node.id.startswith('_'):
-            near = _nearest(node.id, KNOWN_KEYS) or ' Delete it.'
+            near = did_you_mean(node.id, KNOWN_KEYS) or ' Delete it.'
             raise UserError(f'{path}:{node.lineno}: nothing reads {node.id!r}.{near}')
 
 
@@ -99,17 +129,12 @@ def _check_path(config: Mapping, key: str) -> None:
         elif isinstance(here, Mapping):
             if part not in here:
                 raise UserError(
-                    f'--cfg-options {key}: {where} has no {part!r}.{_nearest(part, here)} Write '
-                    f'+{key} to add a new key.'
+                    f'--cfg-options {key}: {where} has no {part!r}.{did_you_mean(part, here)} '
+                    f'Write +{key} to add a new key.'
                 )
             here = here[part]
         else:
             raise UserError(f'--cfg-options {key}: {where} is {here!r}, which has no keys.')
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, [str(key) for key in known], n=1, cutoff=0.5)
-    return f' Did you mean {close[0]!r}?' if close else ''
 
 
 def check_no_pickles(value: Any, key: str = '') -> None:

@@ -37,6 +37,17 @@ def test_a_planned_config_trains_two_steps_on_a_folder(tmp_path, capsys):
     assert 'gauge/class_divergence' in lines[-1]
 
 
+def test_a_recipe_of_other_data_trains_on_a_folder(tmp_path, capsys):
+    """Its pipeline opens no files, and its probe measures on its own data."""
+    folder, out = make_folder(tmp_path / 'images', count=8, size=20), tmp_path / 'mine.py'
+    facts = ['--data', str(folder), '--config', str(DIGITS), '--epochs', '1', '--out', str(out)]
+    assert main(['plan', *facts]) == 0
+    assert '! The number of classes is not known, 100 are assumed' in capsys.readouterr().out
+    options = {'log_level': 'ERROR', 'train_dataloader.batch_size': 24}
+    train(str(out), work_dir=str(tmp_path / 'run'), cfg_options=options)
+    assert (tmp_path / 'run' / 'epoch_1.pth').is_file()
+
+
 def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys):
     out = str(tmp_path / 'plan.py')
     facts = ['--images', '1281167', '--classes', '1000', '--gpus', '8']
@@ -58,13 +69,14 @@ def test_missing_facts_are_asked_for_and_an_existing_file_is_not_overwritten(tmp
     out.write_text('mine')
     for arguments, message in (
         ('', 'number of images is missing'),
-        ('--images 100', 'number of classes is missing'),
         ('--images 100 --classes 5 --config nowhere.py', 'nowhere.py does not'),
         ('--images 1000 --classes 10', 'exists'),
     ):
         assert main(['plan', *arguments.split(), '--out', str(out)]) == 2
         assert message in capsys.readouterr().err
     assert out.read_text() == 'mine'
+    assert main(['plan', '--config', 'nowhere.py']) == 2
+    assert 'nowhere.py does not exist' in capsys.readouterr().err
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path):
@@ -73,4 +85,4 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b''
-    assert process.returncode == 1
+    assert process.returncode == 141  # as of a process that SIGPIPE ends

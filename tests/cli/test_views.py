@@ -23,7 +23,8 @@ def draw(tmp_path, *arguments, config=None) -> np.ndarray:
     if config:
         path.write_text(config)
         arguments += '--config', path
-    assert main(['views', *map(str, arguments), '--epochs', '1', '--out', str(out)]) == 0
+    arguments += '--epochs', '1', '--overwrite', '--out', out
+    assert main(['views', *map(str, arguments)]) == 0
     return decode_image(out)
 
 

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from tests.helpers.paths import ROOT
 from ttl_mm.engine import Runner
 
-(DIGITS,) = (ROOT / 'configs' / 'digits').glob('ttl_*.py')
+(DIGITS,) = (ROOT / 'configs' / 'digits').glob('ttl_*_digits_*.py')
 
 
 def train_digits(work_dir: Path, images: int, batch_size: int, loop: dict, **hooks) -> Runner:

@@ -34,6 +34,8 @@ class Page(HTMLParser):
             self.tables[self.title] = []
 
     def handle_data(self, data):
+        if self.open and self.open[-1] in ('script', 'style'):
+            return
         self.text += data
         if self.open and self.open[-1] == 'h2':
             self.title += data

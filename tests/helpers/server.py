@@ -16,7 +16,7 @@ def entry(*urls, hashed=True, **fields) -> Entry:
     size, sha256 = (len(DATA), hashlib.sha256(DATA).hexdigest()) if hashed else (None, None)
     return Entry(
         name='net', file='net.pth', size=size, sha256=sha256, urls=urls, kind='backbone',
-        licence='none', about='test', backbone={}, **fields,
+        licence='none', about='test', backbone=None, **fields,
     )  # fmt: skip
 
 

@@ -34,6 +34,19 @@ STOCK_VIEWS = """[
 OUR_VIEWS = """[
     dict(type='ttl_mm.RandomViews', views=[dict(size=8), dict(size=8)]), dict(type='PackInputs'),
 ]"""
+GROWING_VIEWS = """[
+    dict(type='ttl_mm.RandomViews', views=[dict(size=8, num=2, later_sizes=[(2, 12)])]),
+    dict(type='PackInputs'),
+]"""
+WITHOUT_TARGET = """dict(
+    type='ttl_mm.TTLAlgorithm', target_momentum=None, online_sizes=None, target_sizes=None,
+    backbone=dict(
+        type='ResNet_CIFAR', depth=18, base_channels=4, stem_channels=4, num_stages=1,
+        strides=(2,), dilations=(1,), out_indices=(0,)),
+    neck=dict(type='NonLinearNeck', in_channels=4, hid_channels=8, out_channels=8),
+    head=dict(
+        type='ttl_mm.TruncatedTripletHead', predictor=None, gamma=1.0, deputy=(1, 4),
+        deputy_temperature=0.1, both_views=True, gather_negatives=True))"""
 EPOCHS = "dict(type='EpochBasedTrainLoop', max_epochs=4)"
 ITERATIONS = "dict(type='IterBasedTrainLoop', max_iters=20)"
 LONG = "dict(type='IterBasedTrainLoop', max_iters=100000)"
@@ -77,6 +90,17 @@ class CurveHook(Hook):
 
 
 @HOOKS.register_module(force=True)
+class ImagesHook(Hook):
+    """Write the epoch and the name of every image that a rank trains on into the work_dir."""
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        epoch = runner.train_loop.position.epoch
+        with open(Path(runner.work_dir) / f'images_{runner.rank}.txt', 'a') as file:
+            for sample in data_batch['data_samples']:
+                file.write(f'{epoch} {Path(sample.img_path).name}\n')
+
+
+@HOOKS.register_module(force=True)
 class SignalHook(Hook):
     """Send a signal to this very process after an iteration."""
 
@@ -103,13 +127,14 @@ def make_images(folder: Path, number: int = 22) -> Path:
 def write_config(
     path: Path, images: Path, loop: str = EPOCHS, workers: int = 0, accumulation: int = 1,
     checkpoint: str = "dict(type='ttl_mm.CheckpointHook', interval=1, max_keep_ckpts=1)",
-    timeout: int = 60, pipeline: str = STOCK_VIEWS, more: str = '',
+    timeout: int = 60, pipeline: str = STOCK_VIEWS, model: str = "dict(type='ToyModel')",
+    more: str = '',
 ) -> Path:  # fmt: skip
     """Write the config of a toy run: 20 iterations, in epochs of five on one rank."""
     path.write_text(f"""
 custom_imports = dict(imports=['tests.helpers.toy_run'])
 default_scope = 'mmpretrain'
-model = dict(type='ToyModel')
+model = {model}
 train_dataloader = dict(
     batch_size=4, num_workers={workers}, persistent_workers={workers > 0}, drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True), collate_fn=dict(type='default_collate'),
@@ -160,22 +185,29 @@ def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
         if prepare is not None:
             prepare()
         options.setdefault('resume', 'auto')
+        options.setdefault('plain', True)  # tests read the whole log from the console
         code = exit_code(lambda: train(str(config), work_dir=str(work_dir), **options))
     finally:
         sys.stdout.flush()
         os._exit(code)
 
 
-def wait(pids: list[int], seconds: float = 60) -> list[int]:
-    """The exit codes, a signal as a negative number; after ``seconds`` the processes are killed."""
+def wait(pids: list[int], seconds: float = 200) -> list[int]:
+    """The exit codes, a signal as a negative number.
+
+    ``seconds`` only ends what hangs: a run of a second may take many on a machine with other work.
+    """
     deadline, codes = time.monotonic() + seconds, {}
     while len(codes) < len(pids):
         for pid in set(pids) - codes.keys():
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 codes[pid] = os.waitstatus_to_exitcode(status)
-            elif time.monotonic() > deadline:
+        if time.monotonic() > deadline and len(codes) < len(pids):
+            for pid in set(pids) - codes.keys():
                 os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            raise AssertionError(f'{len(pids) - len(codes)} of {len(pids)} hang after {seconds} s')
         time.sleep(0.005)
     return [codes[pid] for pid in pids]
 
@@ -207,6 +239,16 @@ def curve(work_dir: Path, rank: int = 0) -> dict[int, str]:
         iteration, loss = line.split()
         assert losses.setdefault(int(iteration), loss) == loss, f'iteration {iteration} differs'
     return losses
+
+
+def images_by_epoch(work_dir: Path) -> dict[int, list[str]]:
+    """The images of every epoch, of all ranks and all starts, as :class:`ImagesHook` saw them."""
+    seen: dict[int, list[str]] = {}
+    for path in sorted(work_dir.glob('images_?.txt')):
+        for line in path.read_text().splitlines():
+            epoch, name = line.split()
+            seen.setdefault(int(epoch), []).append(name)
+    return seen
 
 
 def final_state(work_dir: Path) -> dict[str, torch.Tensor]:

@@ -10,8 +10,6 @@ A task has its command in ``ttl_mm/tasks/TASK/command.py``, with ``NAME`` beside
 that begin with an underscore are no commands.
 """
 
-import argparse
-import os
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -20,6 +18,8 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from ttl_mm import tasks
+from ttl_mm.arguments import Parser
+from ttl_mm.ending import run_command
 from ttl_mm.errors import UserError
 from ttl_mm.version import __version__
 
@@ -43,9 +43,9 @@ def commands() -> Iterator[tuple[str, ModuleType]]:
     yield from sorted(found.items())
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of ``ttl`` with every subcommand."""
-    parser = argparse.ArgumentParser(prog='ttl', description='Truncated-triplet pre-training.')
+    parser = Parser(prog='ttl', description='Truncated-triplet pre-training.')
     parser.add_argument('--version', action='version', version=f'ttl_mm {__version__}')
     subparsers = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
     for name, module in commands():
@@ -56,19 +56,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one subcommand; a :class:`UserError` becomes one line on stderr and exit code 2."""
+    """Run one subcommand; whatever ends it is one line on stderr (:mod:`ttl_mm.ending`)."""
     argv = sys.argv[1:] if argv is None else argv
     if argv and argv[0] in RENAMED:
         print(f'ttl {argv[0]}: this command is now `ttl {RENAMED[argv[0]]}`.', file=sys.stderr)
         return 2
-    args = build_parser().parse_args(argv)
     try:
-        code = args.run(args) or 0
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # whoever reads our output has seen enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
-        return 1
-    except UserError as error:
-        print(f'ttl {args.command}: {error}', file=sys.stderr)
-        return 2
+        args = build_parser().parse_args(argv)
+    except SystemExit as end:
+        if end.code != UserError.exit_code:
+            raise  # of --help and --version
+        return UserError.exit_code
+    return run_command(lambda: args.run(args), f'ttl {args.command}')

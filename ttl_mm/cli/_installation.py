@@ -71,9 +71,9 @@ def release(text: str) -> tuple[int, ...]:
 def check_python() -> Finding:
     """Python must be one that the pinned stack has packages for."""
     found = '.'.join(map(str, sys.version_info[:3]))
-    if (3, 10) <= sys.version_info[:2] <= (3, 12):
+    if (3, 11) <= sys.version_info[:2] <= (3, 13):
         return Finding('ok', 'python', found)
-    return Finding('failure', 'python', f'{found}, but 3.10 to 3.12 is needed: make a new .venv')
+    return Finding('failure', 'python', f'{found}, but 3.11 to 3.13 is needed: make a new .venv')
 
 
 def check_torch() -> Finding:

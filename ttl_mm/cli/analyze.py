@@ -3,16 +3,19 @@
 import argparse
 from pathlib import Path
 
-from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
+from ttl_mm.arguments import integer, weights
+from ttl_mm.cli._options import FLAG, add_out, add_overwrite, add_renamed, add_shared
 from ttl_mm.errors import UserError
+from ttl_mm.outputs import check_folder, mark_folder
 
+WRITTEN = ('index.html', 'analysis.json', '*.png')
 HELP = 'measure under- and over-clustering of checkpoints, and suggest k'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     text = 'feature files of `ttl eval`, or checkpoints (with --data)'
-    add('sources', nargs='+', metavar='FEATURES_OR_CHECKPOINT', help=text)
+    add('sources', nargs='+', type=weights, metavar='FEATURES_OR_CHECKPOINT', help=text)
     add_shared(parser, '--data', help='images in one sub-folder per class')
     text = 'images of the batches whose negatives are ranked (default: 104)'
     add_shared(parser, '--batch-size', default=104, help=text)
@@ -22,9 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--head', **FLAG, help=text)
     add_shared(parser, '--config', help='config of the model; needed with --head')
     add_shared(parser, '--size')
-    add('--batches', type=int, default=500, metavar='N', help='batches drawn (default: 500)')
+    add('--batches', type=integer(1), default=500, metavar='N', help='batches drawn (default: 500)')
     add_shared(parser, '--risk')
     add_out(parser, 'DIR', 'the page, its figures and analysis.json', 'analysis')
+    add_overwrite(parser)
     add_renamed(parser, '--batch', '--batch-size')
 
 
@@ -36,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
     from ttl_mm.report.logs import distinct_names
 
     ranks = [parse_ranks(text) for text in args.ranks] if args.ranks else None
+    check_folder(args.out, 'ttl analyze', WRITTEN, args.overwrite)
     sources = {Path(source.replace('://', '/')): source for source in args.sources}
     analyses = {}
     for name, source in zip(distinct_names(list(sources)), sources.values()):
@@ -50,6 +55,7 @@ def run(args: argparse.Namespace) -> None:
             f'smallest safe k {a.safe_k}'
         )
     print(write_analysis(analyses, args.out).resolve())
+    mark_folder(args.out, 'ttl analyze')
 
 
 def parse_ranks(text: str) -> tuple[int, int]:

@@ -4,44 +4,79 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttl_mm.cli._options import FLAG, add_out, add_renamed, add_shared
+from ttl_mm.arguments import input_folder, integer, number
+from ttl_mm.cli._options import FLAG, add_out, add_overwrite, add_renamed, add_shared
 from ttl_mm.errors import UserError
+from ttl_mm.outputs import claim_file
 
+ASSUMED_CLASSES = 100
 HELP = 'propose batch, accumulation, learning rate, schedule and k, and write a config'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add('--images', type=int, metavar='N', help='number of images, without --data')
-    add('--classes', type=int, metavar='N', help='estimate of the number of classes')
-    add_shared(parser, '--data', help='images to count and train on, in folders of any depth')
+    add('--images', type=integer(1), metavar='N', help='number of images, without --data')
+    add(
+        '--classes',
+        type=integer(1),
+        metavar='N',
+        help='estimate of the number of classes (default: 100)',
+    )
+    add_shared(
+        parser,
+        '--data',
+        type=input_folder,
+        help='images to count and train on, in folders of any depth',
+    )
     add('--labeled', **FLAG, help='the first-level folders of --data are classes')
-    add('--gpus', type=int, default=1, metavar='N', help='GPUs, or CPU processes (default: 1)')
-    add('--memory', type=float, metavar='GB', help='memory of one GPU')
-    add('--epochs', type=int, metavar='N', help="length of the run (default: the recipe's)")
+    add(
+        '--gpus',
+        type=integer(1),
+        default=1,
+        metavar='N',
+        help='GPUs, or CPU processes (default: 1)',
+    )
+    add('--memory', type=number(0, above=True), metavar='GB', help='memory of one GPU')
+    add('--epochs', type=integer(1), metavar='N', help="length of the run (default: the recipe's)")
     add_shared(parser, '--config', help='recipe to adapt (default: the main one)')
+    text = "network, as `ttl backbones` lists it (default: the recipe's)"
+    add('--backbone', metavar='NAME', help=text)
     text = 'rank of the deputy (default: the smallest safe one, at most 10)'
-    add('--k', type=int, metavar='RANK', help=text)
+    add('--k', type=integer(1), metavar='RANK', help=text)
     add_shared(parser, '--risk')
     add_out(parser, 'FILE', 'the config', 'planned.py')
+    add_overwrite(parser)
     add_renamed(parser, '--labelled', '--labeled')
     add_renamed(parser, '--recipe', '--config')
 
 
 def run(args: argparse.Namespace) -> None:
     from ttl_mm import planning
+    from ttl_mm.models.backbones import find_backbone
 
     recipe_path = args.config or planning.default_recipe()
     recipe = planning.read_recipe(recipe_path)
+    if args.backbone is not None:
+        recipe = planning.with_rate_of(recipe, find_backbone(args.backbone).norm)
     images, classes, shares = _count(args)
+    claim_file(args.out, args.overwrite, recipe_path)
     largest = None
     if args.memory is not None:
-        largest = planning.measure_recipe(recipe_path).largest_batch(args.memory)
+        largest = planning.measure_recipe(recipe_path, args.backbone).largest_batch(args.memory)
     plan = planning.make_plan(
         images, classes, args.gpus, largest, recipe, args.epochs, args.k, args.risk, shares
     )
     origin = f'Planned by ttl plan from {Path(recipe_path).name}.'
-    path = planning.write_config(plan, recipe_path, args.out, args.data, args.labeled, origin)
+    path = planning.write_config(
+        plan,
+        recipe_path,
+        args.out,
+        args.data,
+        args.labeled,
+        origin,
+        args.overwrite,
+        args.backbone,
+    )
     if largest is not None:
         print(f'{largest} images fit into {args.memory:g} GB.\n')
     rows = [
@@ -78,11 +113,11 @@ def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:
     if images is None:
         raise UserError('the number of images is missing: give --images or --data.')
     if classes is None:
-        raise UserError(
-            'the number of classes is missing: give an estimate with --classes, or --labeled if '
-            'the folders of --data are classes.'
+        print(
+            f'! The number of classes is not known, {ASSUMED_CLASSES} are assumed: k follows from '
+            'it. Give an estimate with --classes, or --labeled if the folders are classes.\n'
         )
-    return images, classes, shares
+    return images, classes or ASSUMED_CLASSES, shares
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

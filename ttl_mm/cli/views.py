@@ -3,8 +3,10 @@
 import argparse
 from pathlib import Path
 
-from ttl_mm.cli._options import add_out, add_shared
+from ttl_mm.arguments import input_folder, integer
+from ttl_mm.cli._options import add_out, add_overwrite, add_shared
 from ttl_mm.errors import UserError
+from ttl_mm.outputs import claim_file
 
 HELP = 'draw a sheet of images with their random views'
 
@@ -12,12 +14,19 @@ HELP = 'draw a sheet of images with their random views'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('old_data', nargs='?', help=argparse.SUPPRESS)
-    add_shared(parser, '--data', help="folder of images (default: the config's)")
+    add_shared(parser, '--data', type=input_folder, help="folder of images (default: the config's)")
     add_shared(parser, '--config', help="config whose views are drawn (default: the paper's)")
     add_out(parser, 'FILE', 'the sheet', 'views.png')
-    add('--images', type=int, default=6, metavar='N', help='rows of the sheet (default: 6)')
-    add('--epochs', type=int, default=2, metavar='N', help='epochs shown (default: 2)')
-    add('--seed', type=int, default=0, help='seed of the run (default: 0)')
+    add_overwrite(parser)
+    add(
+        '--images',
+        type=integer(1, 1000),
+        default=6,
+        metavar='N',
+        help='rows of the sheet (default: 6)',
+    )
+    add('--epochs', type=integer(1, 100), default=2, metavar='N', help='epochs shown (default: 2)')
+    add('--seed', type=integer(0, 2**32 - 1), default=0, help='seed of the run (default: 0)')
 
 
 def run(args: argparse.Namespace) -> None:
@@ -33,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f'the folder is now given as --data {args.old_data}')
     if args.config is None and args.data is None:
         raise UserError('nothing to draw: give --data DIR, --config FILE, or both')
+    claim_file(args.out, args.overwrite)
     rgb = False
     dataset: dict = {'pipeline': [{'type': 'ttl_mm.RandomViews'}, {'type': 'PackInputs'}]}
     if args.config is not None:
@@ -46,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
         pipeline = innermost(dataset)['pipeline']
         dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.data, 'pipeline': pipeline}
     sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed, rgb=rgb)
-    if not cv2.imwrite(args.out, sheet):
+    if not (cv2.haveImageWriter(args.out) and cv2.imwrite(args.out, sheet)):
         raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')
     print(Path(args.out).resolve())
 

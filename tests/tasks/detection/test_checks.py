@@ -1,6 +1,7 @@
 """The dataset checks on small generated folders, each with one thing wrong."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_good_folders_have_nothing_to_report(voc: Path, coco: Path) -> None:
         (lambda xml, jpg: replace(xml, ('<xmin>', '<x>')), 'unreadable annotation file'),
         (lambda xml, jpg: replace(xml, ('bndbox', 'box')), 'unreadable annotation file'),
         (lambda xml, jpg: replace(xml, *SWAPPED), 'box without area'),
+        (lambda xml, jpg: replace(xml, ('<xmin>', '<xmin>nan</xmin><xmin>')), 'box without area'),
+        (lambda xml, jpg: replace(xml, ('<xmax>', '<xmax>inf</xmax><xmax>')), 'box without area'),
+        (
+            lambda xml, jpg: replace(
+                xml, ('<annotation>', '<!DOCTYPE a [<!ENTITY b "c">]><annotation>')
+            ),
+            'unreadable annotation file',
+        ),
+        (lambda xml, jpg: (xml.unlink(), os.mkfifo(xml)), 'missing annotation file'),
     ],
 )
 def test_voc_errors(voc: Path, damage, kind: str) -> None:

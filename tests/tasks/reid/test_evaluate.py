@@ -90,6 +90,18 @@ def test_the_reference_flip_is_another_protocol(data, checkpoint):
     assert 1e-4 < difference.max() < 1
 
 
+def test_figures_of_others_are_replaced_only_if_asked(data, checkpoint, capsys):
+    Path('taken').mkdir()
+    figures = Path('taken/figures.json')
+    figures.write_text('of somebody else')
+    command = ['reid', 'eval', checkpoint, '--data', str(data), '--out', 'taken']
+    assert main(command) == 2
+    assert 'figures.json, which `ttl reid eval` did not write' in capsys.readouterr().err
+    assert figures.read_text() == 'of somebody else'
+    assert main([*command, '--overwrite']) == main(command) == 0
+    assert figures.read_text() != 'of somebody else'
+
+
 def test_an_identity_in_both_splits_is_found_before_extraction(tmp_path, checkpoint, capsys, data):
     make_split('sysu')
     write_name_list('sysu/meta/train.txt', ['0000000009/a.jpg'])
@@ -110,6 +122,7 @@ def test_processes_of_torchrun_share_the_extraction(data, checkpoint):
     assert main([*arguments, '--out', 'alone']) == 0
     shared = [*arguments, '--out', 'shared'], free_port()
     start_processes(run_rank, shared, nprocs=2, start_method='fork')
-    assert sorted(os.listdir('shared')) == ['figures.json', 'matches.png', 'reid.safetensors']
+    written = ['.ttl_mm', 'figures.json', 'matches.png', 'reid.safetensors']
+    assert sorted(os.listdir('shared')) == written
     for name in ('figures.json', 'reid.safetensors'):
         assert Path('alone', name).read_bytes() == Path('shared', name).read_bytes()

@@ -4,7 +4,7 @@ mmdet stops at the first missing file (an annotation when training starts, an im
 it) and silently skips other problems. These checks report all of them at once.
 """
 
-import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 from ttl_mm.datasets.data_report import DataReport
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import read_json
+from ttl_mm.files.regular import ANNOTATIONS, read_bytes, read_text
 
 
 def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataReport:
@@ -23,7 +25,7 @@ def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataRe
         list_file: One name per line, without a suffix.
         classes: Objects of other classes are ignored.
     """
-    lines = _read(list_file, lambda path: path.read_text().split('\n'))
+    lines = _read(list_file, lambda path: read_text(path, ANNOTATIONS).split('\n'))
     names = [name.rstrip('\r') for name in lines if name.strip()]
     images, annotations = (_sizes(folder / part) for part in ('JPEGImages', 'Annotations'))
     report, objects = DataReport(), 0
@@ -36,14 +38,14 @@ def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataRe
             continue
         try:
             found = _voc_objects(folder / 'Annotations' / f'{name}.xml', classes)
-        except (ElementTree.ParseError, ValueError) as error:
+        except (ElementTree.ParseError, ValueError, OSError) as error:
             report.errors['unreadable annotation file'].append(f'{name}.xml ({error})')
             continue
         objects += len(found)
         if not found:
             report.notes['image without objects'].append(f'{name}.jpg')
         for kind, (left, top, right, bottom) in found:
-            if left >= right or top >= bottom:
+            if not (left < right and top < bottom and math.isfinite(right - left + bottom - top)):
                 report.errors['box without area'].append(f'{name}.xml {kind}')
     _count(report, list_file, len(names), objects)
     return report
@@ -57,7 +59,10 @@ def _count(report: DataReport, path: Path, images: int, objects: int) -> None:
 
 def _voc_objects(path: Path, classes: Collection[str]) -> list[tuple[str, tuple[float, ...]]]:
     """Class and box of each object, from the same XML elements that mmdet reads."""
-    root = ElementTree.parse(path).getroot()
+    text = read_bytes(path)
+    if b'<!DOCTYPE' in text or b'<!ENTITY' in text:  # which can make megabytes of a line
+        raise ValueError('it defines entities')
+    root = ElementTree.fromstring(text)
     for size in root.findall('size'):
         int(_text(size, 'width')), int(_text(size, 'height'))
     found = []
@@ -85,7 +90,7 @@ def check_coco(
         classes: Each must be among the categories of the file.
         with_masks: Whether each object needs a ``segmentation``.
     """
-    content = _read(annotation_file, lambda path: json.loads(path.read_bytes()))
+    content = _read(annotation_file, lambda path: read_json(path, ANNOTATIONS))
     try:
         return _check_coco(annotation_file, content, _sizes(image_folder), classes, with_masks)
     except (KeyError, TypeError, ValueError) as error:
@@ -117,7 +122,9 @@ def _check_coco(
         elif categories.get(annotation['category_id']) in classes:
             annotated.add(annotation['image_id'])
             objects += 1
-            if min(annotation['bbox'][2:]) < 1 or annotation.get('area', 1) <= 0:
+            if not all(math.isfinite(number) for number in annotation['bbox']):
+                report.errors['box that is not finite'].append(where)
+            elif min(annotation['bbox'][2:]) < 1 or annotation.get('area', 1) <= 0:
                 report.notes['box without area'].append(where)
             elif masks and not annotation.get('segmentation'):
                 report.errors['object without a mask'].append(where)

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
+from ttl_mm.arguments import add_cfg_options, input_file, weights
 from ttl_mm.errors import UserError
 
 NAME = 'detect'
@@ -13,16 +14,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add ``check``."""
     jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
     check = jobs.add_parser('check', help=CHECK, description=CHECK)
-    check.add_argument('config', metavar='FILE', help='a config in projects/detection/configs')
+    check.add_argument(
+        'config', metavar='FILE', type=input_file, help='a config in projects/detection/configs'
+    )
     every = 'also check that backbone and res5 start from this file, every tensor'
-    check.add_argument('--checkpoint', metavar='FILE', help=every)
-    changes = 'changes of the config, as for tools/train.py'
-    check.add_argument('--cfg-options', nargs='+', default=[], metavar='KEY=VALUE', help=changes)
+    check.add_argument('--checkpoint', metavar='FILE', type=weights, help=every)
+    add_cfg_options(check, 'train_dataloader.batch_size=2, as for tools/train.py')
 
 
 def run(args: Namespace) -> None:
     """Print the report; raise if training would fail or start from other weights."""
-    from mmengine.config import DictAction
     from mmengine.logging import MMLogger
 
     import ttl_mm.tasks.detection.parts  # noqa: F401 raises if the compiled ops are missing
@@ -31,9 +32,7 @@ def run(args: Namespace) -> None:
     from ttl_mm.tasks.detection.checks import check_config
 
     MMLogger.get_instance('ttl detect check', log_level='ERROR')  # no line per tensor
-    options = ArgumentParser()
-    options.add_argument('options', nargs='*', action=DictAction)
-    cfg = read_config(args.config, options.parse_args(args.cfg_options).options)
+    cfg = read_config(args.config, args.cfg_options)
     reports = check_config(cfg)
     print(*reports, sep='\n')
     require_usable(reports, f'the data of {args.config}')

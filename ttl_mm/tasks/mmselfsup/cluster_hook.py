@@ -1,6 +1,7 @@
 """Pseudo labels for DeepCluster and ODC."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, Subset
 from ttl_mm.compat.mmengine_private import initialize_again
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+from ttl_mm.engine.state.signs_of_life import report_life
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.forward import evaluating, images_of
 from ttl_mm.registry import DATASETS, HOOKS
@@ -114,11 +116,13 @@ class ClusterHook(Hook):
         model: Any = unwrap_model(runner.model)
         device = next(model.parameters()).device
         seed = runner.seed + runner.epoch
-        features = self.features(model)
+        alive = partial(report_life, runner)
+        features = self.features(model, alive)
         self.labels = torch.zeros(len(self.dataset), dtype=torch.long)
         if features is not None:
-            points = whiten(features, self.pca_dim).to(device)
-            self.labels = kmeans(points, self.num_clusters, seed).cpu()
+            points = whiten(features, self.pca_dim, device)
+            alive()
+            self.labels = kmeans(points, self.num_clusters, seed, alive=alive).cpu()
         broadcast(self.labels)
         sizes = self.labels.bincount(minlength=self.num_clusters)
         runner.logger.info(f'{self.num_clusters} clusters of {sizes.min()} to {sizes.max()} images')
@@ -131,19 +135,22 @@ class ClusterHook(Hook):
         if hasattr(model, 'memory_bank'):
             model.memory_bank.init_memory(features, self.labels)
 
-    def features(self, model: Any) -> Tensor | None:
+    def features(self, model: Any, alive: Callable[[], None]) -> Tensor | None:
         """Output of the neck for every image in order, (images, D); None except on rank 0."""
         rank, world = get_dist_info()
         count = len(self.dataset)
         # rank r takes the images r, r + world, ...; the first images pad the last round
         share = [i % count for i in range(rank, -(-count // world) * world, world)]
         batches = DataLoader(Subset(self.dataset, share), collate_fn=default_collate, **self.loader)
-        found = []
+        found, done = torch.empty(0), 0  # (images, D), filled as the batches come
         with evaluating(model):
             for batch in batches:
                 images = images_of(model.data_preprocessor, batch)
                 rows = model.neck(model.backbone(images))[-1].flatten(1).float()
                 rows = torch.stack(all_gather(rows), dim=1).flatten(0, 1)
                 if rank == 0:
-                    found.append(rows.cpu())
-        return torch.cat(found)[:count] if rank == 0 else None
+                    found = found if done else torch.empty(count, rows.shape[1])
+                    found[done : done + len(rows)] = rows[: count - done].cpu()
+                    done += len(rows)
+                alive()
+        return found if rank == 0 else None

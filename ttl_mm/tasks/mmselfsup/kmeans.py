@@ -1,5 +1,7 @@
 """k-means on any device, as pure functions; mmselfsup's needs faiss and a GPU."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,19 +12,33 @@ ROWS_AT_ONCE = 2**15
 SCORES_AT_ONCE = 2**26
 
 
-def whiten(features: Tensor, dim: int | None) -> Tensor:
-    """Features (N, D) of unit length, after a whitening PCA to ``dim`` dimensions if given."""
-    if dim is not None and dim < features.shape[1]:
-        mean, parts = features.mean(dim=0), features.split(ROWS_AT_ONCE)
-        covariance = sum((some - mean).T @ (some - mean) for some in parts) / len(features)
-        values, vectors = torch.linalg.eigh(covariance)  # ascending
-        projection = vectors[:, -dim:] * values[-dim:].clamp(min=1e-10).rsqrt()  # (D, dim)
-        features = torch.cat([(some - mean) @ projection for some in parts])
-    return F.normalize(features, dim=1)
+def whiten(features: Tensor, dim: int | None, device: torch.device | None = None) -> Tensor:
+    """Features (N, D) of unit length, after a whitening PCA to ``dim`` dimensions if given.
+
+    They pass through ``device`` in parts, by default their own, and only the result stays there:
+    the features of ImageNet fill the memory of a GPU.
+    """
+    device = device or features.device
+    if dim is None or dim >= features.shape[1]:
+        return F.normalize(features.to(device), dim=1)
+    parts = features.split(ROWS_AT_ONCE)
+    mean = features.mean(dim=0).to(device)
+    centered = ((some.to(device) - mean) for some in parts)
+    covariance = sum(some.T @ some for some in centered) / len(features)
+    values, vectors = torch.linalg.eigh(covariance)  # ascending
+    projection = vectors[:, -dim:] * values[-dim:].clamp(min=1e-10).rsqrt()  # (D, dim)
+    reduced = torch.cat([(some.to(device) - mean) @ projection for some in parts])
+    return F.normalize(reduced, dim=1)
 
 
-def kmeans(points: Tensor, num_clusters: int, seed: int = 0, iterations: int = 20) -> Tensor:
-    """Cluster numbers (N,) of points (N, D) by Lloyd's algorithm; no cluster stays empty."""
+def kmeans(
+    points: Tensor, num_clusters: int, seed: int = 0, iterations: int = 20,
+    alive: Callable[[], None] = lambda: None,
+) -> Tensor:  # fmt: skip
+    """Cluster numbers (N,) of points (N, D) by Lloyd's algorithm; no cluster stays empty.
+
+    ``alive`` is called in every iteration.
+    """
     if num_clusters > len(points):
         raise UserError(
             f'num_clusters={num_clusters} exceeds the number of images, {len(points)}: lower it.'
@@ -33,6 +49,7 @@ def kmeans(points: Tensor, num_clusters: int, seed: int = 0, iterations: int = 2
     for _ in range(iterations):
         labels = fill_empty(*nearest(points, centroids), num_clusters)
         centroids = means(points, labels, num_clusters)
+        alive()
     return labels
 
 

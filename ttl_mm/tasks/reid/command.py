@@ -2,6 +2,8 @@
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
+from ttl_mm.arguments import device, input_file, input_folder, integer, output_folder, weights
+
 NAME = 'reid'
 HELP = 'person re-identification: evaluate a checkpoint, check the data, make a small set'
 EVAL = 'rank-1, rank-5, rank-10 and mAP of frozen features, and a picture of the best matches'
@@ -17,27 +19,32 @@ def add_arguments(parser: ArgumentParser) -> None:
     evaluate.set_defaults(work=_evaluate)
     add = evaluate.add_argument
     features = 'a checkpoint (with --data), or reid.safetensors of an earlier evaluation'
-    add('source', metavar='CHECKPOINT_OR_FEATURES', help=features)
-    add('--data', metavar='DIR', help=DATA)
-    add('--out', metavar='DIR', help='folder for features, figures and the picture')
+    add('source', type=weights, metavar='CHECKPOINT_OR_FEATURES', help=features)
+    add('--data', type=input_folder, metavar='DIR', help=DATA)
+    what = 'folder for features, figures and the picture'
+    add('--out', type=output_folder, metavar='DIR', help=what)
+    replaced = 'replace files that are there and that this command did not write'
+    add('--overwrite', action='store_true', help=replaced)
     flip = 'combine image and mirror image as the SYSU-30k release does'
     add('--reference-flip', action='store_true', help=flip)
     shown = 'queries to show in matches.png, counted from 0 (default: eight, evenly spread)'
-    add('--queries', type=int, nargs='+', default=(), metavar='N', help=shown)
-    add('--config', help='config of the model, if the shapes do not determine it')
-    add('--batch-size', type=int, default=100, metavar='N', help='images at once (default: 100)')
-    add('--workers', type=int, default=2, metavar='N', help='processes that load images')
-    add('--device', help='such as cuda:1 or cpu (default: a GPU if there is one)')
+    add('--queries', type=integer(0), nargs='+', default=(), metavar='N', help=shown)
+    add('--config', type=input_file, help='config of the model, if the shapes do not determine it')
+    at_once = 'images at once (default: 100)'
+    add('--batch-size', type=integer(1), default=100, metavar='N', help=at_once)
+    what = 'processes that load images'
+    add('--workers', type=integer(0, 512), default=2, metavar='N', help=what)
+    add('--device', type=device, help='such as cuda:1 or cpu (default: a GPU if there is one)')
 
     check = jobs.add_parser('check', help=CHECK, description=CHECK)
     check.set_defaults(work=_check)
-    check.add_argument('data', metavar='DIR', help=DATA)
+    check.add_argument('data', type=input_folder, metavar='DIR', help=DATA)
     files = 'listed training images to look for: a number, 0 for none, or all (default: 10000)'
     check.add_argument('--files', type=count_or_all, default=10_000, metavar='N', help=files)
 
     make = jobs.add_parser('make', help=MAKE, description=MAKE)
     make.set_defaults(work=_make)
-    make.add_argument('root', metavar='DIR', help='a folder to create')
+    make.add_argument('root', type=output_folder, metavar='DIR', help='a folder to create')
     make.add_argument('--layout', choices=['sysu', 'market'], default='sysu', help='default: sysu')
     for option, number, what in (
         ('--train-people', 8, 'people in the training set'),
@@ -47,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ('--seed', 0, 'seed of all random choices'),
     ):
         text = f'{what} (default: {number})'
-        make.add_argument(option, type=int, default=number, metavar='N', help=text)
+        make.add_argument(option, type=integer(0, 10**6), default=number, metavar='N', help=text)
 
 
 def count_or_all(text: str) -> int | None:

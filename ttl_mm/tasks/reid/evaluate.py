@@ -17,6 +17,7 @@ from ttl_mm.evaluation.figures import write_json
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.evaluation.retrieval import evaluate_retrieval
 from ttl_mm.evaluation.run import Progress, join_group
+from ttl_mm.outputs import check_folder, mark_folder
 from ttl_mm.tasks.reid.check import check_reid
 from ttl_mm.tasks.reid.datasets import ReIDTestSet, find_layout
 from ttl_mm.tasks.reid.flip_features import FlipFeatures
@@ -31,6 +32,7 @@ PIPELINE = (
     ),
     dict(type='mmpretrain.PackInputs'),
 )
+COMMAND = 'ttl reid eval'
 FEATURES, PICTURE = 'reid.safetensors', 'matches.png'
 FLIPS = {False: 'n(f + m)', True: 'n(n(f) + m), as released'}  # see combine_flip
 
@@ -41,6 +43,7 @@ def evaluate_reid(
     out: str | None = None,
     queries: Sequence[int] = (),
     device: str | None = None,
+    overwrite: bool = False,
     **extraction: Any,
 ) -> list[dict] | None:
     """Extract features, rank the gallery, print the figures and write them with a picture.
@@ -55,6 +58,7 @@ def evaluate_reid(
         out: Folder of the files that are written.
         queries: Queries to show in the picture, counted from 0; eight, evenly spread, if empty.
         device: Where to compute; a GPU if there is one.
+        overwrite: Whether files that another program wrote may be replaced.
         extraction: Of :func:`extract_sides`, for a checkpoint.
 
     Returns:
@@ -67,6 +71,7 @@ def evaluate_reid(
         raise UserError('--queries selects images of --data: name the folder with --data DIR.')
     join_group()
     folder = Path(out) if out else _default_folder(source, data)
+    check_folder(folder, COMMAND, ('figures.json', PICTURE), overwrite)
     if is_feature_file(source):
         features = read_features(source)
     else:
@@ -80,6 +85,7 @@ def evaluate_reid(
     print(*(f'{figure["metric"]:18s}{figure["value"]:7.2f}' for figure in figures), sep='\n')
     print(f'queries with a match: {result["valid_queries"]}, without: {result["skipped_queries"]}')
     folder.mkdir(parents=True, exist_ok=True)
+    mark_folder(folder, COMMAND)
     write_json(figures, folder / 'figures.json')
     written = ['figures.json']
     if data is not None:

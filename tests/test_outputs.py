@@ -1,0 +1,43 @@
+import os
+
+import pytest
+
+from ttl_mm.errors import UserError
+from ttl_mm.outputs import check_folder, claim_file, mark_folder
+
+
+def test_a_file_is_replaced_only_on_request_and_never_the_source(tmp_path):
+    path, link = tmp_path / 'a.pth', tmp_path / 'link.pth'
+    assert claim_file(path) == path
+    path.write_text('x')
+    link.symlink_to(path)
+    with pytest.raises(UserError, match=r'exists: .* --overwrite'):
+        claim_file(path)
+    assert claim_file(path, overwrite=True) == path
+    for same in (path, link):
+        with pytest.raises(UserError, match='is the file that is read'):
+            claim_file(same, overwrite=True, source=path)
+    os.mkfifo(tmp_path / 'fifo')
+    for other in (tmp_path / 'fifo', '/dev/null', tmp_path):
+        with pytest.raises(UserError, match='no regular file'):
+            claim_file(other, overwrite=True)
+
+
+def test_a_folder_is_filled_again_by_the_command_that_filled_it(tmp_path):
+    names = ('index.html', '*.png')
+    check_folder(tmp_path / 'new', 'ttl report', names)
+    assert not (tmp_path / 'new').exists()
+    (tmp_path / 'other.txt').write_text('in nobody’s way')
+    check_folder(tmp_path, 'ttl report', names)
+    (tmp_path / 'loss.png').write_text('of somebody')
+    with pytest.raises(UserError, match=r'holds loss.png, which `ttl report` did not write'):
+        check_folder(tmp_path, 'ttl report', names)
+    check_folder(tmp_path, 'ttl report', names, overwrite=True)
+    mark_folder(tmp_path, 'ttl report')
+    mark_folder(tmp_path, 'ttl report')
+    check_folder(tmp_path, 'ttl report', names)
+    with pytest.raises(UserError, match='`ttl analyze` did not write'):
+        check_folder(tmp_path, 'ttl analyze', names)
+    mark_folder(tmp_path, 'ttl analyze')
+    for command in ('ttl report', 'ttl analyze'):
+        check_folder(tmp_path, command, names)

@@ -1,0 +1,36 @@
+"""``ttl demo``: pre-training on images that need no download, and a page about it."""
+
+import argparse
+
+from ttl_mm.arguments import integer
+from ttl_mm.cli._options import add_out
+
+HELP = 'pre-train on digits on photographs, in minutes on a CPU, and write a page about it'
+CONFIG = 'digits/ttl_ranks1-10_r18_scenes_1xb64_24e.py'
+TITLE = 'Digits on photographs, learned without labels'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_out(parser, 'DIR', 'the run and its page', 'work_dirs/demo')
+    text = 'length of the run (default: 24); a shorter one shows the way, not the result'
+    parser.add_argument('--epochs', type=integer(1), metavar='N', help=text)
+
+
+def run(args: argparse.Namespace) -> None:
+    import os
+
+    os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # as in ttl train
+    from ttl_mm.engine.runner import launch
+    from ttl_mm.files.recipes import recipes_root
+    from ttl_mm.report import write_report
+    from ttl_mm.report.neighbors import neighbors_section
+
+    options = {} if args.epochs is None else {'train_cfg.max_epochs': args.epochs}
+    config = str(recipes_root() / 'configs' / CONFIG)
+    launch.train(config, work_dir=args.out, resume='auto', cfg_options=options)
+    section = neighbors_section(args.out)
+    page = write_report([args.out], f'{args.out}/report', [section], TITLE, with_paper=False)
+    (table,) = section.tables
+    for row in [table.header, *table.rows]:
+        print(f'{row[0]:<24}' + ''.join(f'{cell:>14}' for cell in row[1:]))
+    print(page.resolve())

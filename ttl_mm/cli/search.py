@@ -1,0 +1,51 @@
+"""``ttl search``: the images that look like a given one."""
+
+import argparse
+from pathlib import Path
+
+from ttl_mm import arguments
+from ttl_mm.cli._images import add_overwrite, add_weights
+from ttl_mm.cli._options import add_out, add_shared
+
+HELP = 'find the images nearest to a query image'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add('query', metavar='IMAGE', type=arguments.input_file, help='the image to look for')
+    text = 'a file of `ttl embed`'
+    add('--in', dest='source', metavar='FILE', type=arguments.input_file, required=True, help=text)
+    add_shared(parser, '--data', type=arguments.input_folder, help='folder of the images of FILE')
+    add(
+        '--number',
+        type=arguments.integer(1),
+        default=12,
+        metavar='N',
+        help='how many (default: 12)',
+    )
+    add_weights(parser)
+    add_out(parser, 'DIR', 'a page with pictures', 'none is written')
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.explore.embedding import read_embedding
+    from ttl_mm.explore.pages import write_groups_page
+    from ttl_mm.explore.search import find_similar
+    from ttl_mm.outputs import claim_folder
+    from ttl_mm.report.html import shown
+
+    embedding = read_embedding(args.source, args.data or '')
+    found = find_similar(
+        args.query, embedding, args.number, args.weights, args.config, args.size, args.device
+    )
+    for path, cosine in found:
+        print(f'{cosine:.4f}  {shown(path)}')
+    if args.out:
+        out = claim_folder(args.out, 'ttl search', args.overwrite)
+        group = [(args.query, 'query')]
+        group += [(str(embedding.root / path), f'{cosine:.3f}') for path, cosine in found]
+        lead = f'The {len(found)} images nearest to {Path(args.query).name}, by cosine similarity.'
+        page = write_groups_page('Similar images', lead, [group], 'file', out, 'ttl search')
+        print(page.resolve())

@@ -1,0 +1,80 @@
+"""Where commands write: nothing is replaced that the same command did not write itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ttl_mm.errors import UserError
+from ttl_mm.files.regular import read_text
+
+MARK = '.ttl_mm'  # in a folder: the names of the commands that have written into it
+
+
+def claim_file(path: str | Path, overwrite: bool = False, source: str | Path | None = None) -> Path:
+    """``path``, if a file may be written there.
+
+    Args:
+        path: The file to write.
+        overwrite: Whether an existing regular file may be replaced.
+        source: The file that is read to write it, which is never replaced.
+
+    Raises:
+        UserError: It exists; or it is a device, a link to nowhere, or the source itself.
+    """
+    path = Path(path)
+    if not (path.exists() or path.is_symlink()):
+        return path
+    if source is not None and Path(source).exists() and path.exists() and path.samefile(source):
+        raise UserError(f'{path} is the file that is read: name another one with --out.')
+    if not path.is_file():
+        raise UserError(f'{path} is no regular file: name another one with --out.')
+    if not overwrite:
+        raise UserError(f'{path} exists: name another file with --out, or add --overwrite.')
+    return path
+
+
+def check_folder(
+    folder: str | Path, command: str, names: Sequence[str], overwrite: bool = False
+) -> None:
+    """Refuse a folder in which ``command`` would replace what it did not write.
+
+    Args:
+        folder: Where it will write; nothing is made here.
+        command: Its name.
+        names: Patterns of the files that it may write.
+        overwrite: Whether to replace them all the same.
+
+    Raises:
+        UserError: Some of these files are there, and the command has not marked the folder.
+    """
+    folder = Path(folder)
+    if overwrite or not folder.is_dir() or command in _writers(folder):
+        return
+    found = sorted(path.name for pattern in names for path in folder.glob(pattern))
+    if found:
+        raise UserError(
+            f'{folder} holds {found[0]}, which `{command}` did not write: name another folder '
+            'with --out, or add --overwrite.'
+        )
+
+
+def mark_folder(folder: str | Path, command: str) -> None:
+    """Note that ``command`` has written into this folder, so that it may do so again."""
+    writers = _writers(Path(folder))
+    if command not in writers:
+        Path(folder, MARK).write_text('\n'.join([*writers, command]) + '\n')
+
+
+def claim_folder(folder: str | Path, command: str, overwrite: bool = False) -> Path:
+    """Make a folder for one command alone: whatever another one left there is in the way."""
+    check_folder(folder, command, ['[!.]*'], overwrite)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark_folder(folder, command)
+    return folder
+
+
+def _writers(folder: Path) -> list[str]:
+    try:
+        return read_text(folder / MARK, 10_000).splitlines()
+    except (OSError, ValueError):  # none, or a file of others
+        return []
