@@ -1,10 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
-DEMO_CONFIG := configs/digits/ttl_ranks2-10_r18_digits_1xb32_40e.py
-DEMO_RUN := work_dirs/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint light full faults clean
+.PHONY: help demo matrix test lint light full browser faults fuzz clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,17 +13,23 @@ light:  ## the light environment: no compiler needed
 full:  ## the full environment: compiled mmcv ops, mmdet, test tools
 	@$(PYTHON) requirements/install.py full
 
-demo: light  ## pre-train on real digits and write a report
-	@rm -rf $(DEMO_RUN)
-	@$(BIN)/python tools/train.py $(DEMO_CONFIG) --work-dir $(DEMO_RUN)
-	@$(BIN)/ttl report $(DEMO_RUN) --neighbors --out $(DEMO_RUN)/report \
-	  --title 'Digits, learnt without labels'
+demo: light  ## pre-train on digits on photographs and write a page
+	@$(BIN)/ttl demo
+
+matrix:  ## install the light stack and run the quick suite on every Python found
+	@$(PYTHON) requirements/matrix.py
 
 test: full lint  ## lint, then the whole suite but `faults`, with the share of lines covered
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p tests.helpers.line_coverage
+
+browser:  ## Chromium for the tests of pages, where the system lets us install it
+	@tools/install_browser.sh
 
 faults: full  ## the long fault suite: kills, hostile files, hanging ranks
 	@$(BIN)/python -m pytest -m faults
+
+fuzz: full  ## damaged files for every reader, five minutes; MUTANTS=200000 for a long run
+	@$(BIN)/python tools/fuzz.py $(if $(MUTANTS),--mutants $(MUTANTS)) 2>/dev/null
 
 lint: full  ## style, layers of imports, types, house rules
 	@$(BIN)/ruff check .
@@ -36,4 +40,4 @@ lint: full  ## style, layers of imports, types, house rules
 	@$(BIN)/python tools/house_rules.py
 
 clean:  ## delete the environment and what was built
-	rm -rf .venv build *.egg-info
+	rm -rf .venv .matrix build *.egg-info

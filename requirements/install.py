@@ -24,11 +24,22 @@ PYTHON = VENV / ('Scripts/python.exe' if os.name == 'nt' else 'bin/python')
 REQUIREMENTS = ROOT / 'requirements'
 MMCV = '2.3.6'
 BUILD_TOOLS = ['setuptools>=77,<81', 'wheel', 'ninja']  # mmcv's metadata and ops need these
+OLDEST, NEWEST = (3, 11), (3, 13)  # the same in setup.cfg and in `ttl doctor`
 NO_NETWORK = re.compile(
     r'NewConnectionError|NameResolutionError|name resolution|Network is unreachable'
-    r'|Connection refused|Read timed out|ConnectTimeout|No matching distribution',
+    r'|Connection refused|Read timed out|ConnectTimeout|from versions: none',
     re.IGNORECASE,
 )
+NO_PACKAGE = re.compile(r'satisfies the requirement (\S+) \(from versions')  # and it lists some
+
+
+CHECK_OPS = """
+import sys, torch, mmcv._ext
+from mmcv.ops import get_compiling_cuda_version
+found, wanted = get_compiling_cuda_version(), sys.argv[1]
+if wanted and found == 'not available':
+    sys.exit(f'the ops were compiled without CUDA, and torch was made for CUDA {wanted}')
+"""
 
 
 class SetupError(Exception):
@@ -60,10 +71,10 @@ def main(kind: str) -> int:
 
 def check_python() -> None:
     """Refuse a Python that the pinned stack has no packages for."""
-    if not (3, 10) <= sys.version_info[:2] <= (3, 12):
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
         found = '.'.join(map(str, sys.version_info[:3]))
         raise SetupError(
-            f'Python {found} found, 3.10 to 3.12 needed: run `make PYTHON=python3.11 ...`.'
+            f'Python {found} found, 3.11 to 3.13 needed: run `make PYTHON=python3.11 ...`.'
         )
 
 
@@ -112,7 +123,8 @@ def install(kind: str) -> None:
     pip(f'mmcv ({kind})', ['--no-deps', '--force-reinstall', wheel])
     pip('ttl_mm itself', ['--no-deps', '-e', ROOT])
     if kind == 'full':
-        run('checking the compiled ops', [PYTHON, '-c', 'import torch, mmcv._ext'])
+        cuda = wheel.parent.name.partition('-cuda')[2]
+        run('checking the compiled ops', [PYTHON, '-c', CHECK_OPS, cuda])
 
 
 def mmcv_wheel(with_ops: bool) -> Path:
@@ -123,35 +135,81 @@ def mmcv_wheel(with_ops: bool) -> Path:
     """
     torch = capture([PYTHON, '-c', 'import torch; print(torch.__version__)'])
     python = f'cp{sys.version_info[0]}{sys.version_info[1]}'
-    name = f'{python}-torch{torch}-mmcv{MMCV}-ops' if with_ops else f'{python}-mmcv{MMCV}-light'
+    cuda = cuda_of_torch() if with_ops else None
+    kind = f'-cuda{cuda}' if cuda else ''
+    name = f'{python}-torch{torch}-mmcv{MMCV}-'
+    name = f'{name}ops{kind}' if with_ops else f'{python}-mmcv{MMCV}-light'
     folder = cache_dir() / 'wheels' / name
-    if not list(folder.glob('*.whl')):
+    if not kept_wheel(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as work:
             built = Path(work) / 'wheel'
             if with_ops:
                 check_compiler()
-                build_mmcv(PYTHON, built, "mmcv's compiled ops, once per machine (long)")
+                # also where this machine has no GPU, such as the login node of a cluster
+                force = {'FORCE_CUDA': '1'} if cuda else {}
+                build_mmcv(PYTHON, built, "mmcv's compiled ops, once per machine (long)", **force)
             else:
                 builder = Path(work) / 'builder'
                 run('a build environment for mmcv', [sys.executable, '-m', 'venv', builder])
                 python = builder / PYTHON.relative_to(VENV)
                 run('its build tools', [python, '-m', 'pip', 'install', '-q', *BUILD_TOOLS[:2]])
                 build_mmcv(python, built, 'mmcv without compiled ops')
-            if not list(folder.glob('*.whl')):  # another run may have finished first
+            if not kept_wheel(folder):  # another run may have finished first
+                wheel = next(built.glob('*.whl'))
+                (built / 'sha256').write_text(sha256_of(wheel))
+                built.chmod(0o700)
                 shutil.rmtree(folder, ignore_errors=True)
                 os.replace(built, folder)
     return next(folder.glob('*.whl'))
 
 
-def build_mmcv(python: Path, target: Path, what: str) -> None:
+def kept_wheel(folder: Path) -> bool:
+    """Whether the folder has one wheel, unchanged since its build, and only we can write to it."""
+    wheels = list(folder.glob('*.whl'))
+    if len(wheels) != 1:
+        return False
+    status = folder.stat()
+    if hasattr(os, 'getuid') and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+        return False
+    record = folder / 'sha256'
+    if not record.exists():  # built by version 0.1
+        record.write_text(sha256_of(wheels[0]))
+    return sha256_of(wheels[0]) == record.read_text()
+
+
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def build_mmcv(python: Path, target: Path, what: str, **environment: str) -> None:
     """Build the mmcv wheel with ``python`` into ``target``, never from pip's own cache.
 
     Debug information, which Python's own flags ask for, would double the time of the compiler.
     """
     flags = ['--no-cache-dir', '--no-deps', '--no-build-isolation', '-q']
     command = [python, '-m', 'pip', 'wheel', *flags, '-w', target, f'onedl-mmcv=={MMCV}']
-    run(what, command, CFLAGS=f'{os.environ.get("CFLAGS", "")} -g0')
+    run(what, command, CFLAGS=f'{os.environ.get("CFLAGS", "")} -g0', **environment)
+
+
+def cuda_of_torch() -> str | None:
+    """The version of CUDA that the ops are to be built for, None for a CPU.
+
+    That which torch was made for, if its compiler is here. Without it the ops of a CPU are built: a
+    torch with CUDA is what pip installs on machines without a GPU too.
+    """
+    cuda = capture([PYTHON, '-c', 'import torch; print(torch.version.cuda or "")'])
+    home = os.environ.get('CUDA_HOME') or os.environ.get('CUDA_PATH')
+    compiler = shutil.which('nvcc') or (home and shutil.which(str(Path(home) / 'bin' / 'nvcc')))
+    if cuda and not compiler:
+        print(
+            f'setup: torch was made for CUDA {cuda}, and there is no nvcc here: the ops of mmcv '
+            'are built for the CPU. For detection on GPUs load the module of CUDA, or set '
+            f'CUDA_HOME, remove {STAMP} and run the command again.'
+        )
+        return None
+    return cuda or None
 
 
 def cache_dir() -> Path:
@@ -204,6 +262,13 @@ def run(what: str, command: list, **environment: str) -> None:
         raise SetupError(
             f'{what}: the package registry did not answer; check the network or the proxy '
             'settings of pip and run the command again.'
+        )
+    if missing := NO_PACKAGE.search(output):
+        python = '.'.join(map(str, sys.version_info[:2]))
+        raise SetupError(
+            f'{what}: the registry answers, but has no {missing[1]} for Python {python} on this '
+            'machine: run `make PYTHON=python3.11 ...` with another Python, or ask for that '
+            'package where you get packages from.'
         )
     raise SetupError(f'{what} failed (exit {process.returncode}); the reason is above.')
 

@@ -23,4 +23,5 @@ param_scheduler = [
 ]
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
 default_hooks = dict(target_update=dict(type='ttl_mm.TargetUpdateHook', horizon_epochs=200))
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=104)

@@ -1,6 +1,7 @@
 # Fine-tuning of the whole network on 1 % of the labels as OpenSelfSup does it: SyncBN, 20 epochs,
 # the learning rate falls to a fifth after 12 and after 16. It tries 0.1, 0.01 and 0.001, each with
-# the classifier at 1, 10 and 100 times as much, and takes the best of nine; this is one of them.
+# the classifier at 1, 10 and 100 times as much, and takes the best of nine; this is one of them. It
+# keeps the last, shorter batch of an epoch, which is dropped here: other data may leave one image.
 _base_ = [
     '../_base_/models/classifier_r50.py',
     '../_base_/datasets/imagenet_labelled.py',
@@ -29,4 +30,5 @@ default_hooks = dict(
     gauges=None,  # for pre-training only
     collapse=None,
 )
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=256)

@@ -25,6 +25,8 @@ if [ "$checkpoint" != none ]; then
 fi
 options+=("$@")
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-"${PYTHON:-python}" -m ttl_mm detect check "$config" "${check[@]}" --cfg-options "${options[@]}"
+python=${PYTHON:-python} safe=()
+"$python" -P -c '' 2>/dev/null && safe=(-P) # since Python 3.11: no module of the current folder
+"$python" "${safe[@]}" -m ttl_mm detect check "$config" "${check[@]}" --cfg-options "${options[@]}"
 exec "$root/tools/dist_train.sh" "$config" "$gpus" ${RESUME:+--resume} \
     --cfg-options "${options[@]}"

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from projects.efficiency_study.plan import Plan, is_ours
 from ttl_mm.errors import UserError
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
-from ttl_mm.report.figures import canvas, look_of
+from ttl_mm.report.chart import canvas, look_of
 from ttl_mm.report.logs import load_run
 from ttl_mm.report.run import Run
 

@@ -28,8 +28,8 @@ from ttl_mm.gauges import (
     smallest_safe_k,
 )
 from ttl_mm.models.losses import truncated_triplet_loss
+from ttl_mm.report.chart import COLORS, FAINT, canvas, look_of
 from ttl_mm.report.clustering_figures import both_sides_figure, label_ranks, rank_figure
-from ttl_mm.report.figures import COLORS, FAINT, canvas, look_of
 
 FIGURES = Path(__file__).resolve().parents[2] / 'docs' / 'figures'
 DEPUTIES = {

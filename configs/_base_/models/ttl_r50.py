@@ -23,6 +23,7 @@ model = dict(
     channels_last=True,
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',
+        non_blocking=True,  # of pinned memory, while the GPU computes
         to_rgb=True,
         **_base_.imagenet_pixels,
     ),

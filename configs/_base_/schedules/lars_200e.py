@@ -2,7 +2,7 @@ _base_ = '../default_runtime.py'
 
 # 8 x 104 images, five times per optimizer step: 4160, at the learning rate of the paper.
 optim_wrapper = dict(
-    type='AmpOptimWrapper',
+    type='ttl_mm.AmpOptimWrapper',  # bfloat16 where the GPU has it, else float16
     constructor='ttl_mm.OptimWrapperConstructor',
     loss_scale='dynamic',
     accumulative_counts=5,

@@ -13,6 +13,7 @@ model = dict(
     base_momentum=0.01,  # mmpretrain's 1 - momentum
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',
+        non_blocking=True,
         to_rgb=True,
         **_base_.imagenet_pixels,
     ),

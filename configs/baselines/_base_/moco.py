@@ -7,6 +7,7 @@ model = dict(
     momentum=0.001,
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',
+        non_blocking=True,
         to_rgb=True,
         **_base_.imagenet_pixels,
     ),

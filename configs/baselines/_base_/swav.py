@@ -4,6 +4,7 @@ model = dict(
     type='SwAV',
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',
+        non_blocking=True,
         to_rgb=True,
         **_base_.imagenet_pixels,
     ),

@@ -1,4 +1,5 @@
-# The recipe of MoCo and OpenSelfSup, by which most published figures were made.
+# The recipe of MoCo, by which most published figures were made. That of OpenSelfSup is the same but
+# for the long side, at most 1200.
 _base_ = 'mask-rcnn_r50-c4_2x_coco.py'
 
 train_pipeline = _base_.train_pipeline

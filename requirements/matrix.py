@@ -1,0 +1,94 @@
+"""Install the light stack and run the quick suite on every Python there is: ``make matrix``.
+
+Looks for Python of the range in PATH and among pyenv's, and makes an environment for each in
+.matrix: the pinned light stack, and on the oldest Python that of upstream OpenMMLab too. Prints
+one line for each; exits with 1 if one of them failed.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import install
+
+FOLDER = install.ROOT / '.matrix'
+TEST_TOOLS = ['coverage', 'pytest', 'pytest-xdist', 'timm', 'onnx', 'onnxruntime']
+# what needs the full stack, or compares with one family of distributions
+LEFT_OUT = [
+    'tests/tasks/detection',
+    'tests/tasks/mmselfsup',
+    'tests/projects',
+    'tests/test_wheel.py',
+]
+
+
+def main() -> int:
+    pythons = dict(find_pythons())
+    if not pythons:
+        print('matrix: no Python of the range was found', file=sys.stderr)
+        return 1
+    jobs = [(version, path, 'light') for version, path in pythons.items()]
+    jobs.append((*next(iter(pythons.items())), 'upstream'))
+    failed = 0
+    for version, path, kind in jobs:
+        try:
+            result = run_suite(path, kind, FOLDER / f'{version}-{kind}')
+        except install.SetupError as error:
+            result = str(error)
+        failed += result != 'passed'
+        print(f'matrix: Python {version}, {kind}: {result}', flush=True)
+    return int(failed > 0)
+
+
+def find_pythons():
+    """('3.11', path) of every Python of the range, the oldest first."""
+    for minor in range(install.OLDEST[1], install.NEWEST[1] + 1):
+        pyenv = sorted(Path.home().glob(f'.pyenv/versions/3.{minor}.*/bin/python'))
+        found = shutil.which(f'python3.{minor}') if not pyenv else str(pyenv[-1])
+        if found:
+            yield f'3.{minor}', found
+
+
+def run_suite(python: str, kind: str, folder: Path) -> str:
+    """'passed', or the last line of pytest."""
+    own = folder / 'bin' / 'python'
+    if not own.exists():
+        install.run(f'{folder.name}: environment', [python, '-m', 'venv', folder])
+
+    def pip(what: str, *arguments) -> None:
+        command = [own, '-m', 'pip', 'install', '-q', '--no-build-isolation', *arguments]
+        install.run(f'{folder.name}: {what}', command)
+
+    requirements = install.REQUIREMENTS
+    pip('build tools', *install.BUILD_TOOLS)
+    if kind == 'upstream':
+        lines = (requirements / 'upstream.txt').read_text().splitlines()
+        lines = [line.split('#')[0].strip() for line in lines]
+        named = [line for line in lines if line and not line.startswith(('mmcv', 'mmdet'))]
+        pip('packages', *named)
+        pip('mmcv', '--no-deps', 'mmcv-lite==2.1.0')
+    else:
+        wheels = folder / 'wheels'
+        if not list(wheels.glob('*.whl')):  # before torch: where it imports, the ops are compiled
+            install.build_mmcv(own, wheels, f'{folder.name}: mmcv without compiled ops')
+        pip('packages', '-r', requirements / 'light.txt')
+        pip('mmcv', '--no-deps', *wheels.glob('*.whl'))
+    pip('torchvision', '--no-deps', '-r', requirements / 'nodeps.txt')
+    pip('test tools', *TEST_TOOLS)
+    pip('ttl_mm itself', '--no-deps', '-e', install.ROOT)
+    left_out = [f'--ignore={path}' for path in LEFT_OUT]
+    tests = subprocess.run(
+        [own, '-m', 'pytest', '-q', '-n', '2', '--dist', 'loadfile', *left_out],
+        cwd=install.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    last = (tests.stdout.strip().splitlines() or ['nothing was printed'])[-1]
+    return 'passed' if tests.returncode == 0 else last
+
+
+if __name__ == '__main__':
+    sys.exit(main())
