@@ -7,7 +7,8 @@ end by a signal, more than 5 s for a file, more than 1 GB of memory for a file. 
 below --out, one file each, and the exit code is 1. The seeds are files that this tool makes itself.
 Mutants depend on the seed and on their number alone, so a finding can be made again.
 
-Readers run in forked children, so that a crash of one does not end the rest.
+Readers run in forked children, so that a crash of one does not end the rest; a child that makes no
+progress is killed.
 """
 
 import argparse
@@ -55,6 +56,7 @@ from ttl_mm.zoo.manifest import MANIFEST, read_manifest
 
 MAX_SECONDS = 5
 MAX_BYTES = 10**9
+PATIENCE = 4 * MAX_SECONDS  # with a child that its own alarm does not end
 BATCH = 500  # mutants per child
 WEIGHTS = ('pth', 'pth inside', 'legacy', 'pkl', 'safetensors', 'onnx')
 
@@ -120,7 +122,7 @@ def _run_batch(reader: Reader, seed: int, first: int, last: int, counts: dict, o
         pid = os.fork()
         if pid == 0:
             _be_child(reader, seed, first, last, Path(folder), progress)
-        _, status = os.waitpid(pid, 0)
+        status = _wait_for(pid, progress)
         lines = progress.read_text().splitlines()
         for number, line in enumerate(lines, first):
             kind, _, text = line.partition(' ')
@@ -130,12 +132,24 @@ def _run_batch(reader: Reader, seed: int, first: int, last: int, counts: dict, o
         done = first + len(lines)
         if status == 0:
             return done
-        kind = (
-            'slow' if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else 'signal'
-        )
+        late = (-signal.SIGALRM, -signal.SIGKILL)
+        kind = 'slow' if os.waitstatus_to_exitcode(status) in late else 'signal'
         counts[kind] += 1
         _keep(reader, seed, done, f'{kind} {status}', out)
         return done + 1
+
+
+def _wait_for(pid: int, progress: Path) -> int:
+    """The status with which a child ended, or was ended because it did not go on."""
+    seen, since = 0, time.monotonic()
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        if (size := progress.stat().st_size) != seen:
+            seen, since = size, time.monotonic()
+        if time.monotonic() - since > PATIENCE:
+            os.kill(pid, signal.SIGKILL)
+            return os.waitpid(pid, 0)[1]
+        time.sleep(0.005)
+    return ended[1]
 
 
 def _be_child(reader, seed, first, last, folder, progress) -> None:
