@@ -44,12 +44,22 @@ def test_hostile_and_damaged_archives_are_refused_by_name(tmp_path):
     whole = path.read_bytes()
     for content, reason in [
         (whole[:-5], 'no zip archive'),
+        (whole.replace(b'a.jpg', b'\0.jpg'), 'a name of 0 characters'),
         (b'x' * 40 + whole[40:], 'no file begins'),
         (whole.replace((99).to_bytes(4, 'little'), (9999).to_bytes(4, 'little')), 'claimed'),
     ]:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=reason):
             entries_of(path)
+
+
+def test_more_files_than_allowed_are_refused_and_not_left_out(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / 'x.zip', 'w') as archive:
+        for name in ('a.jpg', 'b.jpg'):
+            archive.writestr(name, b'1')
+    monkeypatch.setattr('ttl_mm.files.archives.zip.MAX_FILES', 1)
+    with pytest.raises(ValueError, match='2 files, 1 are allowed'):
+        entries_of(tmp_path / 'x.zip')
 
 
 def test_a_bomb_unpacks_to_its_claimed_size_at_most():
