@@ -35,7 +35,7 @@ OURS = [hook['type'].removeprefix('ttl_mm.') for hook in DEFAULT_HOOKS.values()
 
 def config(images: Path, work_dir: str, batch: int) -> Config:
     root = Path(__file__).resolve().parents[2]
-    cfg = Config.fromfile(root / 'configs' / 'ttl_ranks2-10_r18_cifar10_1xb104_200e.py')
+    cfg = Config.fromfile(root / 'configs' / 'cifar10' / 'ttl_ranks2-10_r18_cifar10_1xb104_200e.py')
     cfg.work_dir, cfg.launcher, cfg.log_level = work_dir, 'none', 'ERROR'
     cfg.train_dataloader.update(batch_size=batch, num_workers=0, persistent_workers=False)
     cfg.train_dataloader.dataset = dict(
