@@ -89,6 +89,18 @@ def test_name_states_the_batch_and_the_schedule_and_it_builds(name):
     assert model.head.window(batch - 1)[1] < batch
 
 
+def test_kernels_are_chosen_by_trial_where_sizes_stay_the_same():
+    """Under the random rescale every iteration would try them all again."""
+    paths = [p for p in (ROOT / 'configs').rglob('*.py') if '_base_' not in p.parts]
+    assert len(paths) > 40
+    for path in paths:
+        config = read_config(path)
+        varies = 'TTLAlgorithm' in config.model.type and config.model.get('online_sizes', 'varies')
+        assert config.env_cfg.cudnn_benchmark == (not varies), path.name
+        if config.model.data_preprocessor.type != 'ClsDataPreprocessor':  # which does not take it
+            assert config.model.data_preprocessor.non_blocking, path.name
+
+
 @pytest.mark.parametrize('name', [name for name in RECIPES if name.startswith('ttl_fast_')])
 def test_views_of_fast_recipes_grow_in_the_last_quarter_of_the_epochs(name):
     config = read(name)

@@ -36,7 +36,7 @@ class Status:
     epochs: int | None = None
     seconds_left: float | None = None
     images_per_s: float | None = None
-    losses: Sequence[float] = field(default_factory=list)  # since the run began
+    losses: Sequence[float] = field(default_factory=list)  # of the last few hundred steps
     accuracies: dict[str, float] = field(default_factory=dict)  # in percent, by name
     rank: float | None = None  # effective rank of the projections
     health: str | None = None  # a key of HEALTH_STYLES

@@ -5,3 +5,5 @@ _base_ = [
     '../_base_/datasets/imagenet.py',
     '../_base_/schedules/lars_200e.py',
 ]
+
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size

@@ -24,4 +24,5 @@ train_dataloader = dict(
 optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.03, momentum=0.9, weight_decay=1e-4))
 param_scheduler = [dict(type='MultiStepLR', milestones=[120, 160], by_epoch=True)]
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=200)
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=8 * 32)

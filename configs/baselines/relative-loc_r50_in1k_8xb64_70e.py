@@ -28,4 +28,5 @@ param_scheduler = [
     dict(type='MultiStepLR', milestones=[30, 50], by_epoch=True),
 ]
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=70)
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=8 * 64)

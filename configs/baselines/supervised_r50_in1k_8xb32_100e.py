@@ -15,4 +15,5 @@ default_hooks = dict(
     gauges=None,  # for pre-training only
     collapse=None,
 )
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=256)

@@ -54,4 +54,5 @@ default_hooks = dict(
         linear_interval=24,
     ),
 )
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=64)

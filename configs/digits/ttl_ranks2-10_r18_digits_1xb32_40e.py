@@ -47,4 +47,5 @@ default_hooks = dict(
         linear=True,
     ),
 )
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=32)

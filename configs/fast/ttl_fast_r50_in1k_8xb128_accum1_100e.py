@@ -26,4 +26,5 @@ param_scheduler = [
     dict(type='CosineAnnealingLR', T_max=100, end=100, by_epoch=True, convert_to_iter_based=True),
 ]
 train_cfg = dict(max_epochs=100)
+env_cfg = dict(cudnn_benchmark=True)  # two sizes in the whole run
 auto_scale_lr = dict(base_batch_size=8 * 128)

@@ -7,8 +7,10 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from ttl_mm.errors import UserError
 from ttl_mm.selftest import gradient, run_selftest
 from ttl_mm.selftest.checks import FAIL, NOT_APPLICABLE, PASS
+from ttl_mm.selftest.run import choose_ranks
 
 RECIPE = """
 default_scope = 'mmpretrain'
@@ -61,6 +63,13 @@ def doctor(tmp_path):
         return report, {check.name: check for check in report.checks}
 
     return examine
+
+
+def test_a_process_for_every_gpu():
+    assert [choose_ranks(None, 8), choose_ranks(2, 8), choose_ranks(None, 0)] == [8, 2, 2]
+    assert choose_ranks(3, 0) == 3  # processes without a GPU
+    with pytest.raises(UserError, match='--gpus 8: torch sees 4'):
+        choose_ranks(8, 4)
 
 
 def test_a_healthy_machine(doctor):

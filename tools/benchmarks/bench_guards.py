@@ -28,14 +28,14 @@ from ttl_mm.datasets import train_samples
 from ttl_mm.engine.guards.collapse import CollapseHook
 from ttl_mm.engine.runner.substitutes import DEFAULT_HOOKS
 
+RECIPE = 'configs/cifar10/ttl_ranks2-10_r18_cifar10_1xb104_200e.py'
 LIMIT = 0.01
 OURS = [hook['type'].removeprefix('ttl_mm.') for hook in DEFAULT_HOOKS.values()
         if hook['type'].startswith('ttl_mm.')]  # fmt: skip
 
 
 def config(images: Path, work_dir: str, batch: int) -> Config:
-    root = Path(__file__).resolve().parents[2]
-    cfg = Config.fromfile(root / 'configs' / 'ttl_ranks2-10_r18_cifar10_1xb104_200e.py')
+    cfg = Config.fromfile(Path(__file__).resolve().parents[2] / RECIPE)
     cfg.work_dir, cfg.launcher, cfg.log_level = work_dir, 'none', 'ERROR'
     cfg.train_dataloader.update(batch_size=batch, num_workers=0, persistent_workers=False)
     cfg.train_dataloader.dataset = dict(

@@ -1,6 +1,6 @@
 """What --amp, --compile and --checkpoint-activations cost and save: time, memory, and the result.
 
-    python tools/benchmarks/bench_speed.py [--rounds 5] [--batch 32] [--size 64]
+    python tools/benchmarks/bench_speed.py [--rounds 5] [--batch 32] [--size 64] [--float64]
 
 One iteration (forward, backward and optimizer step) of the recipe for CIFAR-10, a ResNet-18 with
 two views, with each option and with pairs of them, as ratios to the plain one. Contenders take
@@ -70,6 +70,8 @@ def main() -> None:
     )
     text = 'leave out --compile, whose first iteration takes minutes'
     parser.add_argument('--without-compile', action='store_true', help=text)
+    text = 'without the rounding of float32, to which an untrained network is sensitive'
+    parser.add_argument('--float64', action='store_true', help=text)
     args = parser.parse_args()
     device, clock = get_device(), time.perf_counter if args.wall_clock else time.process_time
     MMLogger.get_instance('bench_speed', log_level='ERROR')
@@ -78,11 +80,13 @@ def main() -> None:
     torch.manual_seed(0)
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.init_weights()
+    dtype = torch.float64 if args.float64 else torch.float32
+    model = model.to(dtype)
     shape = args.batch, 3, args.size, args.size
     # large shapes and colors: images that are all alike have no gradient that can be compared
     shapes = torch.randn(args.batch, 3, 4, 4)
     base = torch.nn.functional.interpolate(shapes, shape[2:], mode='bilinear')
-    views = [(base + 0.3 * torch.randn(shape)).to(device) for _ in range(2)]
+    views = [(base + 0.3 * torch.randn(shape)).to(device, dtype) for _ in range(2)]
     runs, rows = {}, {}
     for name, options in OPTIONS.items():
         if args.without_compile and 'compile' in options:

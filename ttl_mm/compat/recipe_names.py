@@ -8,16 +8,17 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 
-from mmengine.config.utils import MODULE2PACKAGE
-
 PREFIX = 'ttl_mm::'
 _SPLIT = '_get_package_and_cfg_path'
 _USERS = ('mmengine.config.utils', 'mmengine.config.config', 'mmengine.hub.hub')
 
 
 def use_recipe_names() -> None:
-    """Put ours on the list; a second call changes nothing."""
-    MODULE2PACKAGE.setdefault('ttl_mm', 'ttl_mm')
+    """Split our names here; a second call changes nothing.
+
+    Ours are not put on mmengine's list: it takes the packages there for parts of OpenMMLab, looks
+    for their ``utils`` and warns in every run that ours are not installed.
+    """
     for module in map(import_module, _USERS):
         split = getattr(module, _SPLIT)
         if not hasattr(split, '__wrapped__'):

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def write_list(folder: Path, digest: str, names: Sequence[str]) -> Path:
     path = list_path(folder, digest)
     if path.exists():
         return path
-    partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
+    partial = path.with_name(f'{path.name}.{uuid4().hex}.partial')
     try:
         with gzip.GzipFile(partial, 'wb', compresslevel=1, mtime=0) as file:
             for name in names:

@@ -186,9 +186,13 @@ def check_speed(images_per_s: float, data_wait: float) -> Check:
 
 def check_memory(peak: int, estimate: float, slack: float = 0.0) -> Check:
     """Peak bytes of a rank against the estimate of ``ttl plan``."""
-    found = f'{peak / 2**30:.2f} GB at the peak, the plan says {estimate / 2**30:.2f}'
+    bound = MEMORY_BOUND * estimate + slack
+    found = (
+        f'{peak / 2**30:.2f} GB at the peak, the plan says {estimate / 2**30:.2f} '
+        f'(bound {bound / 2**30:.2f})'
+    )
     remedy = (
         'plan with less memory than the device has (`ttl plan --memory`), a smaller batch, or '
         '--checkpoint-activations'
     )
-    return verdict('memory', peak <= MEMORY_BOUND * estimate + slack, found, remedy)
+    return verdict('memory', peak <= bound, found, remedy)

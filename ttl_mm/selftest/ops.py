@@ -17,7 +17,9 @@ def measure_ops() -> dict[str, Any]:
         from mmcv import ops
     except (ImportError, OSError) as error:
         return {'device': device, 'missing': f'mmcv has no compiled ops ({error})'}
-    result = {'device': device, 'built_for': f'CUDA {ops.get_compiling_cuda_version()}'}
+    cuda = ops.get_compiling_cuda_version()
+    built_for = 'CPUs alone' if cuda == 'not available' else f'CUDA {cuda}'
+    result = {'device': device, 'built_for': built_for}
     try:
         _, kept = ops.nms(
             torch.tensor(BOXES, device=device), torch.tensor(SCORES, device=device), 0.5

@@ -94,7 +94,7 @@ def _run_rank(rank: int, job: Job, stages: tuple[str, ...], port: int) -> None:
         os.dup2(log.fileno(), 2)
         place = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=job.ranks, MASTER_PORT=port)
         os.environ.update({name: str(value) for name, value in place.items()})
-        os.environ['MASTER_ADDR'] = '127.0.0.1'
+        os.environ.update(MASTER_ADDR='127.0.0.1', LOCAL_WORLD_SIZE=str(job.ranks))
         # NCCL then says which network it uses
         os.environ.update(NCCL_DEBUG='INFO', NCCL_DEBUG_SUBSYS='INIT,NET')
         os.environ['NCCL_DEBUG_FILE'] = str(_nccl_log(job, rank))

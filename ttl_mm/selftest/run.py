@@ -17,6 +17,7 @@ from ttl_mm.config import read_config
 from ttl_mm.engine.optim.amp import DTYPES, best_dtype, uses_amp
 from ttl_mm.engine.runner.networks import choose_networks
 from ttl_mm.engine.runner.precision import choose_precision
+from ttl_mm.errors import UserError
 from ttl_mm.planning.recipe import default_recipe
 from ttl_mm.selftest.checks import FAIL, Check
 from ttl_mm.selftest.judges import JUDGES, Found
@@ -83,7 +84,7 @@ def run_selftest(
     cfg = read_config(config)
     choose_precision(cfg, amp)
     choose_networks(cfg, compile, checkpoint_activations)
-    ranks = gpus or torch.cuda.device_count() or CPU_RANKS
+    ranks = choose_ranks(gpus, torch.cuda.device_count())
     with tempfile.TemporaryDirectory(prefix='ttl_doctor_', dir=folder) as name:
         # a CPU computes float16 very slowly; a loss scale works in the same way for both
         scaled, limit = ('bf16', 900) if device == 'cpu' else ('fp16', 300)
@@ -96,6 +97,16 @@ def run_selftest(
         logs = log_tails(job.folder)
     seconds = time.monotonic() - began
     return Report(describe_machine(config, ranks), results, found, logs, seconds)
+
+
+def choose_ranks(asked: int | None, gpus: int) -> int:
+    """How many processes test a machine with so many GPUs."""
+    if asked and gpus and asked > gpus:
+        raise UserError(
+            f'--gpus {asked}: torch sees {gpus} here. Ask for no more, or look at '
+            'CUDA_VISIBLE_DEVICES.'
+        )
+    return asked or gpus or CPU_RANKS
 
 
 def precision_of(cfg: Config) -> str:

@@ -61,4 +61,5 @@ param_scheduler = [
     dict(type='CosineAnnealingLR', T_max=20, end=20, by_epoch=True, convert_to_iter_based=True),
 ]
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=20)
+env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=104)

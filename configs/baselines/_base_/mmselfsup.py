@@ -6,6 +6,7 @@ custom_imports = dict(imports=['ttl_mm.tasks.mmselfsup.parts'])
 model = dict(
     data_preprocessor=dict(
         type='mmselfsup.SelfSupDataPreprocessor',
+        non_blocking=True,
         bgr_to_rgb=True,
         **_base_.imagenet_pixels,
     ),

@@ -7,14 +7,23 @@ import time
 import numpy as np
 import pytest
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS, TRANSFORMS
+from mmengine.registry import HOOKS, MODELS, TRANSFORMS
 
-from tests.helpers.toy_run import ITERATIONS, LONG, log_file, start, wait, wait_for_steps
+from tests.helpers.toy_run import (
+    ITERATIONS,
+    LONG,
+    ToyModel,
+    log_file,
+    start,
+    wait,
+    wait_for_steps,
+)
 from ttl_mm.engine.guards.stall import Peers, Report
 from ttl_mm.engine.state.exit_codes import STALLED, USER_ERROR
 from ttl_mm.errors import UserError
 
 BREAK = "custom_hooks = [dict(type='BreakHook')]\n"
+BREAK_EARLY = "model = dict(type='BreakModel')\n"
 SILENCE = "default_hooks.update(stall=dict(type='ttl_mm.StallHook', silence=4))\n"
 
 
@@ -42,13 +51,25 @@ class BreakHook(Hook):
             time.sleep(1000)
 
 
+@MODELS.register_module(force=True)
+class BreakModel(ToyModel):
+    """The same before training has begun, while ranks build the model."""
+
+    def __init__(self, **settings) -> None:
+        super().__init__(**settings)
+        if os.environ['RANK'] == '0':
+            raise UserError('the weights are not on this machine')
+        time.sleep(1000)
+
+
 @pytest.mark.parametrize('images', [44], indirect=True)
-def test_an_error_of_one_rank_ends_all_with_its_code(tmp_path, toy_config):
+@pytest.mark.parametrize('more', [BREAK, BREAK_EARLY], ids=['in training', 'before'])
+def test_an_error_of_one_rank_ends_all_with_its_code(tmp_path, toy_config, more):
     def share_exit_file():
         os.environ['TTL_EXIT_FILE'] = str(tmp_path / 'exit')
 
     work = tmp_path / 'work'
-    pids = start(toy_config(LONG, timeout=600, more=BREAK), work, 2, share_exit_file)
+    pids = start(toy_config(LONG, timeout=600, more=more), work, 2, share_exit_file)
     assert wait(pids, seconds=60) == [USER_ERROR, USER_ERROR]
     assert (tmp_path / 'exit').read_text() == f'{USER_ERROR} 0\n'
     assert f'rank 0 has ended with code {USER_ERROR}' in log_file(work, rank=1).read_text()

@@ -1,7 +1,6 @@
 """End the run when a rank no longer answers, and say which."""
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from torch import distributed as dist
 from ttl_mm.compat.mmengine_private import built_train_loop
 from ttl_mm.engine.guards.preemption import PreemptionHook
 from ttl_mm.engine.state.control_group import gather
-from ttl_mm.engine.state.exit_codes import STALLED, tell_launcher, told_by_first
+from ttl_mm.engine.state.exit_codes import STALLED, end_process
 from ttl_mm.engine.state.signs_of_life import report_life, signs_of_life
 from ttl_mm.registry import HOOKS
 
@@ -24,7 +23,6 @@ TIMEOUT = 1800  # seconds, where a config has no env_cfg.dist_cfg.timeout
 PERIOD = 0.5  # seconds between two reports of a rank
 RANKS_PER_PERIOD = 64  # more ranks report more rarely: each of them reads the reports of all
 PATIENCE = 8.0  # seconds that torch's key-value store of the job gets to answer
-GRACE = 10.0  # seconds in which a rank may end by itself after another one has ended
 
 
 class Report(NamedTuple):
@@ -68,15 +66,17 @@ class StallHook(Hook):
     """Threads on every rank that end its process when the job cannot go on.
 
     Every rank writes a report (:class:`Report`) into torch's key-value store of the job twice a
-    second and reads those of all others. A process ends
+    second and reads those of all others. A process ends, and says why,
 
-    - with the code of the rank that ended first, ten seconds after that rank told its launcher;
     - after ``silence`` seconds without a report of some rank: it is stopped or gone, or so is
       rank 0, which keeps the store of a job that torchrun did not start;
     - after ``timeout`` seconds in which no rank made a step or gave a sign of life
       (:mod:`ttl_mm.engine.state.signs_of_life`): the rank at the lowest iteration hangs, and all
       others wait for it in a collective;
     - when its launcher is gone, unless it is about to save and end anyway.
+
+    A rank that ends with an error ends the others sooner
+    (:func:`ttl_mm.engine.state.exit_codes.follow_first`).
 
     Assumed of a GPU: a rank that waits for NCCL or CUDA does not hold Python's global lock, so its
     threads go on reporting.
@@ -91,7 +91,6 @@ class StallHook(Hook):
     def __init__(self, timeout: float | None = None, silence: float = 60.0) -> None:
         self.timeout, self.silence = timeout or 0.0, silence
         self._done = threading.Event()
-        self._first: tuple[int, int] | None = None  # code and rank, of the rank that ended first
         self._reporting: threading.Thread | None = None
 
     def before_run(self, runner) -> None:
@@ -112,8 +111,7 @@ class StallHook(Hook):
         self._peers = Peers(self._heard)
         self._reporting = threading.Thread(target=self._report, args=(runner,), daemon=True)
         self._reporting.start()
-        for job in (self._watch, self._read_exit_file):
-            threading.Thread(target=job, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def after_val_iter(self, runner, *args, **kwargs) -> None:
         report_life(runner)
@@ -146,20 +144,9 @@ class StallHook(Hook):
         texts = self._store.multi_get(list(keys))
         return {r: Report(*map(int, text.split())) for r, text in zip(keys.values(), texts)}
 
-    def _read_exit_file(self) -> None:
-        """Look for a rank that has ended; in a thread of its own, as a file system may hang."""
-        while not self._done.wait(4 * PERIOD):
-            if first := told_by_first():
-                self._done.wait(GRACE)
-                self._first = first
-                return
-
     def _watch(self) -> None:
         """End the process when it is time; waits neither for another rank nor for the store."""
         while not self._done.wait(PERIOD):
-            if self._first is not None:
-                code, rank = self._first
-                self._end(f'rank {rank} has ended with code {code}, and its message says why', code)
             now = time.monotonic()
             if now - self._heard > self.silence:
                 self._end_stalled(self._store_is_silent())
@@ -188,12 +175,7 @@ class StallHook(Hook):
         return f'{no_step}; {_ranks(behind)} hangs after iteration {step}'
 
     def _end_stalled(self, finding: str) -> None:
-        self._end(f'{finding}. Start again with --resume (exit code {STALLED})', STALLED)
-
-    def _end(self, finding: str, code: int) -> None:
-        print(f'stopped rank {self.rank}: {finding}.', file=sys.stderr, flush=True)
-        tell_launcher(code)
-        os._exit(code)
+        end_process(f'{finding}. Start again with --resume (exit code {STALLED})', STALLED)
 
 
 def _ranks(ranks: Sequence[int]) -> str:

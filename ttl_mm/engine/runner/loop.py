@@ -15,7 +15,7 @@ from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.datasets.train_loader import is_lost_worker, train_loader, wait_for_workers_only
 from ttl_mm.datasets.train_samples import Batch, Skipped
 from ttl_mm.engine.state.exit_codes import Preempted
-from ttl_mm.engine.state.log_history import KEPT, trim_log
+from ttl_mm.engine.state.log_history import EVERY, trim_log
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 from ttl_mm.registry import LOOPS
 
@@ -72,7 +72,7 @@ class ExactLoop(BaseLoop):
     def run_iter(self, *args) -> None:
         """One step, as mmengine makes it; now and then the log is cut to its newest values."""
         super().run_iter(*args)  # of the loop beside this class
-        if self._iter % KEPT == 0:
+        if self._iter % EVERY == 0:
             trim_log(self.runner)
 
     def _read_ahead(self) -> Iterator[Batch]:

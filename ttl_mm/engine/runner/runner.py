@@ -31,6 +31,7 @@ from ttl_mm.engine.runner.resume import (
 )
 from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.control_group import init_gloo, make_control_group
+from ttl_mm.engine.state.exit_codes import follow_first
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.work_dir_lock import WorkDirLock
 from ttl_mm.errors import UserError
@@ -75,6 +76,8 @@ class Runner(mmengine.runner.Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         """Start the process group (gloo where there is no GPU) and choose what to resume."""
+        if self.distributed:
+            follow_first()
         dist_cfg = env_cfg.get('dist_cfg') or {}
         seconds = LONGER * (dist_cfg.get('timeout') or TIMEOUT) + GRACE
         env_cfg = {**env_cfg, 'dist_cfg': {**dist_cfg, 'timeout': seconds}}

@@ -1,6 +1,9 @@
 """How a training process ends, for scripts that start it again."""
 
 import os
+import sys
+import threading
+import time
 from contextlib import suppress
 
 from ttl_mm.ending import FINISHED, INTERRUPTED
@@ -13,6 +16,9 @@ USER_ERROR = UserError.exit_code  # the user must change something before anothe
 STOPPED = 3  # a guard stopped the run: another try would go the same way
 PREEMPTED = 75  # saved on a signal: the same command with --resume continues
 STALLED = 76  # a rank did not answer within the time-out: --resume continues
+
+LOOK = 2.0  # seconds between two looks at the exit file
+GRACE = 10.0  # seconds in which a rank may end by itself after another one has ended
 
 # how a run that diverged goes on; a changed rate is used from the checkpoint on
 SMALLER_RATE = 'a smaller learning rate (--resume --cfg-options optim_wrapper.optimizer.lr=RATE)'
@@ -46,13 +52,12 @@ def tell_launcher(code: int) -> None:
 
     A launcher reports the code that one of its processes ended with, not the one that ended first
     and took the others along: ``dist_train.sh`` and ``slurm_train.sh`` read it here. The other
-    ranks read it too (:class:`ttl_mm.engine.StallHook`), so the file of a job on several machines
-    lies on a shared file system. One that cannot be written is no reason to fail.
+    ranks read it too (:func:`follow_first`), so the file of a job on several machines lies on a
+    shared file system. One that cannot be written is no reason to fail.
     """
     if path := os.environ.get('TTL_EXIT_FILE'):
-        rank = os.environ.get('RANK') or os.environ.get('SLURM_PROCID') or '0'
         with suppress(OSError), open(path, 'x') as file:  # exclusive: the first one decides
-            file.write(f'{code} {rank}\n')
+            file.write(f'{code} {_rank()}\n')
 
 
 def told_by_first() -> tuple[int, int] | None:
@@ -62,3 +67,32 @@ def told_by_first() -> tuple[int, int] | None:
         return int(code), int(rank)
     except (KeyError, OSError, ValueError):  # none, not yet there, or not yet written to
         return None
+
+
+def follow_first() -> None:
+    """From now on, end this process soon after a rank that has ended badly, with the same code.
+
+    To be called before ranks wait for each other: a collective would wait for hours for a rank
+    that is gone. The thread does nothing but read the exit file, since a file system may hang.
+    """
+    if 'TTL_EXIT_FILE' in os.environ:
+        threading.Thread(target=_follow_first, daemon=True).start()
+
+
+def _follow_first() -> None:
+    while (first := told_by_first()) is None:
+        time.sleep(LOOK)
+    time.sleep(GRACE)
+    code, rank = first
+    end_process(f'rank {rank} has ended with code {code}, and its message says why', code)
+
+
+def end_process(finding: str, code: int) -> None:
+    """End at once, from any thread, with a line about it."""
+    print(f'stopped rank {_rank()}: {finding}.', file=sys.stderr, flush=True)
+    tell_launcher(code)
+    os._exit(code)
+
+
+def _rank() -> str:
+    return os.environ.get('RANK') or os.environ.get('SLURM_PROCID') or '0'

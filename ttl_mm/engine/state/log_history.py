@@ -11,14 +11,15 @@ import torch
 from mmengine.logging import HistoryBuffer, MessageHub
 from torch import Tensor
 
-KEPT = 1000  # values of each name; the default smoothing of the log looks at ten
+KEPT = 500  # values of each name; the default smoothing of the log looks at ten
+EVERY = 50  # iterations between two cuts
 SAVED = 10_000  # at most, in a checkpoint
 
 
 def trim_log(runner: Any) -> None:
     """Keep the last values of every name, unless the config asks for averages over longer times.
 
-    To be called every ``KEPT`` iterations, so that no name has more than twice as many values.
+    To be called every ``EVERY`` iterations, so that no name has more than ``EVERY`` more values.
     """
     logs = runner.message_hub.log_scalars
     for name, log in logs.items() if not runner.log_processor.custom_cfg else ():
