@@ -29,13 +29,14 @@ class ConsoleHook(Hook):
     ``tools/train.py`` adds it, unless ``--plain`` asks for mmengine's console.
 
     Args:
+        title: What to call the run; the name of its config by default.
         next_steps: Whether to say at the end what can be done with the weights.
     """
 
     priority = 'LOWEST'  # listed after the checkpoint: it shows what all others did
 
-    def __init__(self, next_steps: bool = True) -> None:
-        self.next_steps = next_steps
+    def __init__(self, title: str | None = None, next_steps: bool = True) -> None:
+        self.title, self.next_steps = title, next_steps
         self.screen: Screen | None = None  # of the main process while it trains
 
     def before_train(self, runner) -> None:
@@ -45,7 +46,7 @@ class ConsoleHook(Hook):
         self._began, self._first = time.monotonic(), runner.iter
         loggers = [hook for hook in runner.hooks if isinstance(hook, LoggerHook)]
         self._interval = loggers[0].interval if loggers else 50
-        for line in _opening(runner):
+        for line in _opening(runner, self.title):
             self.screen.print(line)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
@@ -123,19 +124,24 @@ def unquiet() -> None:
     of_python.propagate, of_python.handlers[:] = True, []
 
 
-def _opening(runner) -> list[str]:
+def _opening(runner, title: str | None) -> list[str]:
     run = RunSettings.of(runner)
     gpus = torch.cuda.device_count() and run.world_size
-    device = f'{gpus} GPU{"s" * (gpus > 1)}' if gpus else f'the CPU, threads: {_threads(run)}'
-    length = f'{runner.max_iters:,} steps of {run.batch_size} images'
+    device = _count(gpus, 'GPU') if gpus else f'the CPU, threads: {_threads(run)}'
+    length = f'{_count(runner.max_iters, "step")} of {run.batch_size} images'
     if runner.train_loop.counts_epochs:
-        length = f'{runner.max_epochs:,} epochs, {length}'
+        length = f'{_count(runner.max_epochs, "epoch")}, {length}'
     name = Path(runner.cfg.filename).stem if runner.cfg.filename else runner.experiment_name
+    name = title or name
     lines = [f'{name}: {run.images:,} images, {length}, on {device}.']
     lines.append(f'Everything else is in {runner.log_dir}; the config is in {runner.work_dir}.')
     if runner.iter:
         lines.append(f'Continuing after step {runner.iter:,}.')
     return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f'{number:,} {word}{"s" * (number != 1)}'
 
 
 def _threads(run: RunSettings) -> int:
