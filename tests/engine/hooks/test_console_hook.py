@@ -1,6 +1,8 @@
 """The console of real runs, in a file and in a pseudo-terminal."""
 
 import os
+import re
+import signal
 import sys
 import threading
 
@@ -70,8 +72,11 @@ def test_in_a_terminal_a_live_display(tmp_path, toy):
 
 def test_an_interrupted_run_gives_the_terminal_back(tmp_path, toy):
     terminal = Terminal()
-    assert toy(more=MORE + STOP.format(8), prepare=terminal.enter, options=CONSOLE) == [75]
+    stop = STOP.format(f'8, number={int(signal.SIGINT)}')
+    assert toy(more=MORE + stop, prepare=terminal.enter, options=CONSOLE) == [130]
     text = terminal.text()
+    # the display is erased before the line, and drawn again below it
+    assert re.search(r'\x1b\[2K[^\n]*saving after this step; Ctrl-C once more ends at once', text)
     assert text.rindex('\x1b[?25h') > text.rindex('\x1b[?25l')
     assert '--resume' in text.splitlines()[-1]
     assert toy(more=MORE, options=CONSOLE) == [0]
