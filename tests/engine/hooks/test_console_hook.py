@@ -79,8 +79,12 @@ def test_an_interrupted_run_gives_the_terminal_back(tmp_path, toy):
     assert re.search(r'\x1b\[2K[^\n]*saving after this step; Ctrl-C once more ends at once', text)
     assert text.rindex('\x1b[?25h') > text.rindex('\x1b[?25l')
     assert '--resume' in text.splitlines()[-1]
-    assert toy(more=MORE, options=CONSOLE) == [0]
-    assert 'Continuing after step 8.' in log_file(tmp_path / 'work').read_text()
+    again = Terminal()
+    assert toy(more=MORE, prepare=again.enter, options=CONSOLE) == [0]
+    text = again.text()
+    assert 'Continuing after step 8.' in text
+    assert 'checkpoint  iter_8.pth' in text
+    assert 'none yet' not in text
 
 
 def test_plain_is_the_log_of_mmengine(tmp_path, toy):
