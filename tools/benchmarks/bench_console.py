@@ -52,7 +52,7 @@ def measure(seconds: float, iterations: int) -> tuple[float, int, float]:
     hook, runner = ConsoleHook(), fake_runner()
     with os.fdopen(slave, 'w') as terminal:
         hook.screen = Screen(Console(file=terminal, force_terminal=True))
-        hook._began, hook._first, hook._interval, hook._resumed = time.monotonic(), 0, 50, None
+        hook._began, hook._first, hook._interval = time.monotonic(), 0, 50
         spent, drawings = 0.0, []
         began = time.thread_time()
         for _ in range(2):  # the first drawing imports parts of rich

@@ -44,8 +44,8 @@ class ConsoleHook(Hook):
             return
         self.screen = Screen()
         self._began, self._first = time.monotonic(), runner.iter
-        found = sealed_files(Path(runner.work_dir)) if runner.iter else []
-        self._resumed = found[0][0].name if found else None
+        if runner.iter and (found := sealed_files(Path(runner.work_dir))):
+            runner.message_hub.update_info('newest_checkpoint', found[0][0].name)
         loggers = [hook for hook in runner.hooks if isinstance(hook, LoggerHook)]
         self._interval = loggers[0].interval if loggers else 50
         for line in _opening(runner, self.title):
@@ -98,7 +98,7 @@ class ConsoleHook(Hook):
             rank=rank.current() if rank else None,
             health=info.get('health'),
             bad_images=info.get('bad_images', 0),
-            checkpoint=info.get('newest_checkpoint', self._resumed),
+            checkpoint=info.get('newest_checkpoint'),
         )
 
 
