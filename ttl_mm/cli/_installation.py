@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import takewhile
 
 from ttl_mm.compat import torchvision_guard
+from ttl_mm.ending import INSTALL_STACK
 
 # import name -> the distributions that provide it, and the oldest version tested
 STACK = {
@@ -24,8 +25,8 @@ STACK = {
     'mmselfsup': (('mmselfsup',), (1, 0, 0)),
 }
 NEEDED = ('mmengine', 'mmcv', 'mmpretrain')  # the others are for some users only
-LIGHT = 'run `make light`, or `pip install -r requirements/light.txt`'
-FULL = 'run `make full`'
+LIGHT = f'run `make light` in a checkout, or `{INSTALL_STACK}`'
+FULL = 'run `make full` in a checkout'
 
 
 @dataclass

@@ -59,6 +59,16 @@ def test_without_a_terminal_one_line_per_interval(tmp_path, toy):
     assert (tmp_path / 'work/config.py').is_file()
 
 
+def test_a_run_by_steps_tells_its_epochs_and_its_title(tmp_path, toy):
+    title = MORE + "default_hooks['console'] = dict(type='ttl_mm.ConsoleHook', title='photos')\n"
+    loop = "dict(type='IterBasedTrainLoop', max_iters=7)"
+    assert toy(loop=loop, more=title, options=CONSOLE) == [0]
+    lines = log_file(tmp_path / 'work').read_text().splitlines()
+    assert lines[0].startswith('photos: 22 images, 7 steps of 4 images, ')
+    starts = [line.partition('  loss')[0] for line in lines[2:4]]
+    assert starts == [' 71%  epoch 1/2  step 5/7', '100%  epoch 2/2  step 7/7']
+
+
 def test_in_a_terminal_a_live_display(tmp_path, toy):
     terminal = Terminal()
     assert toy(more=MORE, prepare=terminal.enter, options=CONSOLE) == [0]

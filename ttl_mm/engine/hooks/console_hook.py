@@ -80,7 +80,11 @@ class ConsoleHook(Hook):
 
     def _status(self, runner, done: int) -> Status:
         scalars = runner.message_hub.log_scalars
-        by_epoch = runner.train_loop.counts_epochs
+        if runner.train_loop.counts_epochs:
+            epoch, epochs = min(runner.epoch + 1, runner.max_epochs), runner.max_epochs
+        else:  # so many passes over the images, the last one seldom whole
+            length = len(runner.train_dataloader)
+            epoch, epochs = (-(-steps // length) for steps in (done, runner.max_iters))
         spent = time.monotonic() - self._began
         made = done - self._first
         speed, rank = scalars.get('train/images_per_s'), scalars.get('train/rank')
@@ -89,8 +93,8 @@ class ConsoleHook(Hook):
         return Status(
             step=done,
             steps=runner.max_iters,
-            epoch=min(runner.epoch + 1, runner.max_epochs) if by_epoch else None,
-            epochs=runner.max_epochs if by_epoch else None,
+            epoch=epoch,
+            epochs=epochs,
             seconds_left=spent / made * (runner.max_iters - done) if made else None,
             images_per_s=speed.mean(20) if speed else None,
             losses=losses.data[0] if losses else [],
