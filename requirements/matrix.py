@@ -35,7 +35,7 @@ def main() -> int:
     failed = 0
     for version, path, kind in jobs:
         try:
-            result = run_suite(path, kind, FOLDER / f'{version}-{kind}')
+            result = run_suite(prepare(path, kind, FOLDER / f'{version}-{kind}'))
         except install.SetupError as error:
             result = str(error)
         failed += result != 'passed'
@@ -52,8 +52,8 @@ def find_pythons():
             yield f'3.{minor}', found
 
 
-def run_suite(python: str, kind: str, folder: Path) -> str:
-    """'passed', or the last line of pytest."""
+def prepare(python: str, kind: str, folder: Path) -> Path:
+    """Make the environment, or complete it; returns its Python."""
     own = folder / 'bin' / 'python'
     if not own.exists():
         install.run(f'{folder.name}: environment', [python, '-m', 'venv', folder])
@@ -79,6 +79,11 @@ def run_suite(python: str, kind: str, folder: Path) -> str:
     pip('torchvision', '--no-deps', '-r', requirements / 'nodeps.txt')
     pip('test tools', *TEST_TOOLS)
     pip('ttl_mm itself', '--no-deps', '-e', install.ROOT)
+    return own
+
+
+def run_suite(own: Path) -> str:
+    """'passed', or the last line of pytest; all that it printed is kept beside the environment."""
     left_out = [f'--ignore={path}' for path in LEFT_OUT]
     tests = subprocess.run(
         [own, '-m', 'pytest', '-q', '-n', '2', '--dist', 'loadfile', *left_out],
@@ -86,6 +91,7 @@ def run_suite(python: str, kind: str, folder: Path) -> str:
         capture_output=True,
         text=True,
     )
+    own.parents[1].joinpath('suite.txt').write_text(tests.stdout + tests.stderr)
     last = (tests.stdout.strip().splitlines() or ['nothing was printed'])[-1]
     return 'passed' if tests.returncode == 0 else last
 

@@ -63,6 +63,16 @@ def test_what_the_system_lacks_or_forbids(end):
     assert 'set HOME' in system_error(RuntimeError('Could not determine home directory.'))
 
 
+def test_a_package_that_is_not_installed_is_no_bug(end):
+    code, line = end(ModuleNotFoundError('x', name='absent_package.part'), name='ttl train')
+    assert code == 2
+    assert line.startswith('ttl train: the package absent_package is not installed: `ttl doctor`')
+    assert 'onedl-mmengine' in line
+    code, line = end(ModuleNotFoundError('x', name='numpy.absent'))
+    assert code == 1
+    assert 'a bug of ttl_mm' in line
+
+
 def test_a_bug_leaves_its_traceback_in_a_file(end, tmp_path, monkeypatch):
     code, line = end(KeyError('img'), name='ttl eval', folder=tmp_path)
     (path,) = tmp_path.glob('ttl_mm-error-*.txt')

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from ttl_mm.errors import UserError
@@ -23,6 +24,8 @@ FINISHED = 0
 BUG = 1
 INTERRUPTED = 130  # Ctrl-C, as of any Unix program
 PIPE_CLOSED = 141  # whoever reads the output has seen enough, as `head` does
+#: what a wheel of ours does not bring along: one of two families of distributions must be chosen
+INSTALL_STACK = 'pip install torch torchvision onedl-mmengine onedl-mmcv onedl-mmpretrain'
 _REMEDIES = {
     errno.EACCES: 'check its owner and its permissions',
     errno.EPERM: 'check its owner and its permissions',
@@ -66,7 +69,7 @@ def run_command(job: Callable[[], int | None], name: str = '', folder: Path | No
             return PIPE_CLOSED
         if hasattr(error, 'exit_code'):  # a run that was asked to end, which is no error
             message, code = str(error), error.exit_code
-        elif sentence := system_error(error):
+        elif sentence := system_error(error) or missing_package(error):
             message, code = sentence, UserError.exit_code
         elif isinstance(error, Exception):
             message, code = _bug(error, folder), BUG
@@ -101,6 +104,23 @@ def system_error(error: BaseException) -> str | None:
     place = ' -> '.join(names) + ': ' if names else ''
     remedy = _REMEDIES.get(cause.errno, 'correct this and try again')
     return f'{place}{cause.strerror or _first_line(cause)}: {remedy}.'
+
+
+def missing_package(error: BaseException) -> str | None:
+    """One sentence where a whole package is not installed; None if ``error`` is something else."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    package = error.name.partition('.')[0]
+    try:
+        found = find_spec(package) is not None  # then one of its modules is missing: not expected
+    except ValueError:  # it is there, and not by an ordinary import
+        found = True
+    if found:
+        return None
+    return (
+        f'the package {package} is not installed: `ttl doctor` lists what is missing. The packages '
+        f'that training needs come with `{INSTALL_STACK}`.'
+    )
 
 
 def one_line(text: str) -> str:

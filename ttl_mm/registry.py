@@ -49,4 +49,6 @@ RUNNERS = _child(MMENGINE_RUNNERS, 'ttl_mm.engine')
 DATASETS = _child(MMENGINE_DATASETS, 'ttl_mm.datasets')
 TRANSFORMS = _child(MMENGINE_TRANSFORMS, 'ttl_mm.datasets')
 DATA_SAMPLERS = _child(MMENGINE_DATA_SAMPLERS, 'ttl_mm.datasets')
-METRICS = _child(MMENGINE_METRICS)  # all of them belong to a task
+# all metrics belong to a task; a registry without a location makes mmengine warn that ttl_mm is not
+# installed
+METRICS = _child(MMENGINE_METRICS, 'ttl_mm.registry')

@@ -22,12 +22,24 @@ def test_wrong_python_is_a_failure(monkeypatch):
     assert '3.8.1' in finding.text
 
 
-def test_torchvision_must_be_of_the_release_of_torch(monkeypatch):
-    cases = [('0.28.0', True, 'ok'), ('0.28.0', False, 'warning'), ('0.27.1', True, 'failure')]
-    for vision, ops_load, level in cases:
-        monkeypatch.setattr(doctor, 'installed', only(torch='2.13.0+cpu', torchvision=vision))
+def test_torchvision_must_take_the_torch_that_is_there(monkeypatch):
+    """Releases came in pairs up to 0.28; later ones ask for a range."""
+    cases = [
+        ('2.13.0+cpu', '0.28.0', ['numpy', 'torch==2.13.0'], True, 'ok'),
+        ('2.13.0+cpu', '0.28.0', ['numpy', 'torch==2.13.0'], False, 'warning'),
+        ('2.13.0+cpu', '0.27.1', ['numpy', 'torch (==2.12.1)'], True, 'failure'),
+        ('2.15.0', '0.29.2', ['torch (>=2.14.0)'], True, 'ok'),
+        ('2.13.0', '0.29.2', ['torch (>=2.14.0)'], True, 'failure'),
+        ('2.13.0', '0.28.0', None, True, 'ok'),  # built without such data
+    ]
+    for torch, vision, asked, ops_load, level in cases:
+        monkeypatch.setattr(doctor, 'installed', only(torch=torch, torchvision=vision))
+        monkeypatch.setattr(doctor, 'requires', lambda name, asked=asked: asked)
         monkeypatch.setattr(doctor.torchvision_guard, 'ops_load', lambda loads=ops_load: loads)
-        assert doctor.check_torchvision().level == level
+        finding = doctor.check_torchvision()
+        assert finding.level == level, finding
+        if level == 'failure':
+            assert '`pip install torch==2.13.0 torchvision` finds' in finding.text
 
 
 def test_a_missing_or_old_package_is_a_failure_and_an_optional_one_a_warning(monkeypatch):

@@ -48,9 +48,10 @@ def test_a_folder_becomes_a_backbone_a_report_and_three_lines(finished):
         'report': 'index.html',
     }  # fmt: skip
     plan = said.partition('\nbackbone')[0].splitlines()[1:]
-    words = 'images network size device batch k epochs steps speed time memory disk recipe !'
+    words = 'images network size device batch k epochs steps speed time memory disk recipe ! Give'
     assert [row.split()[0] for row in plan] == words.split()
-    assert '2 steps are too few to teach anything' in plan[-1]
+    assert '2 steps are too few to teach anything' in plan[-2]
+    assert max(map(len, plan)) <= 80  # of a terminal
     page = ended.paths['report'].read_text()
     assert 'Pre-training on photos' in page
     assert 'Before and after' in page  # neighbors, among the labeled images

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import takewhile
 
 from ttl_mm.compat import torchvision_guard
+from ttl_mm.ending import INSTALL_STACK
 
-# torch and torchvision are released in pairs: torch 2.x belongs to torchvision 0.(x + 15)
-TORCHVISION_MINOR_OFFSET = 15
 # import name -> the distributions that provide it, and the oldest version tested
 STACK = {
     'mmengine': (('onedl-mmengine', 'mmengine'), (0, 10, 7)),
@@ -26,8 +25,8 @@ STACK = {
     'mmselfsup': (('mmselfsup',), (1, 0, 0)),
 }
 NEEDED = ('mmengine', 'mmcv', 'mmpretrain')  # the others are for some users only
-LIGHT = 'run `make light`, or `pip install -r requirements/light.txt`'
-FULL = 'run `make full`'
+LIGHT = f'run `make light` in a checkout, or `{INSTALL_STACK}`'
+FULL = 'run `make full` in a checkout'
 
 
 @dataclass
@@ -86,15 +85,16 @@ def check_torch() -> Finding:
 
 
 def check_torchvision() -> Finding:
-    """Torchvision must be of torch's release, and its ops should load beside it."""
+    """Torchvision must take this torch, as its own metadata say, and its ops should load."""
     torch, vision = installed('torch'), installed('torchvision')
     if torch is None or vision is None:
         return Finding('failure', 'torchvision', f'torch or torchvision is missing: {LIGHT}')
     pair = f'torchvision {vision[1]} beside torch {torch[1]}'
-    wanted = release(torch[1])[1] + TORCHVISION_MINOR_OFFSET
-    if release(torch[1])[0] == 2 and release(vision[1])[1] != wanted:
-        remedy = f'`pip install --no-deps "torchvision==0.{wanted}.*"`'
-        return Finding('failure', 'torchvision', f'{pair} is a mismatch: {remedy}')
+    if wanted := refused_torch(torch[1]):
+        public = torch[1].partition('+')[0]
+        remedy = f'`pip install torch=={public} torchvision` finds the torchvision that fits'
+        text = f'{pair} is a mismatch, it wants torch{wanted}: {remedy}'
+        return Finding('failure', 'torchvision', text)
     if torchvision_guard.ops_load():
         return Finding('ok', 'torchvision', pair)
     remedy = 'install the torchvision build of the same kind (CPU or CUDA) as torch'
@@ -106,6 +106,21 @@ def check_torchvision() -> Finding:
     text = f'{pair}: its compiled ops do not load; transforms work, since the guard of ttl_mm '
     text += f'replaces them. To get rid of this warning, {remedy}'
     return Finding('warning', 'torchvision', text)
+
+
+def refused_torch(version_of_torch: str) -> str:
+    """What the installed torchvision asks of torch, if this version is not it; else nothing.
+
+    Up to torchvision 0.28 it asked for one release of torch, since then for a range.
+    """
+    with suppress(ImportError):  # packaging, where nothing is installed yet
+        from packaging.requirements import Requirement
+
+        for asked in map(Requirement, requires('torchvision') or ()):
+            if asked.name == 'torch':
+                fits = asked.specifier.contains(version_of_torch, prereleases=True)
+                return '' if fits else str(asked.specifier)
+    return ''
 
 
 def check_package(name: str) -> Finding:

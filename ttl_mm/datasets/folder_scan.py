@@ -64,8 +64,9 @@ def _scan(root: Path, names: Path) -> None:
     write_name_list(names, _reported(list_images(root, folders), root))
     if not names.stat().st_size:
         raise UserError(
-            f'no images below {root} ({len(folders)} folders): expected files with one of the '
-            f'endings {" ".join(EXTENSIONS)}, or archives ({" ".join(ENDINGS)}).'
+            f'no images below {root} (folders searched: {len(folders)}): name a folder that has '
+            f'files with one of the endings {" ".join(EXTENSIONS)}, or archives '
+            f'({" ".join(ENDINGS)}).'
         )
     partial = stamp.with_name(f'{stamp.name}.{uuid4().hex}.partial')
     with partial.open('x') as file:  # and never through a link that somebody has put there
@@ -156,13 +157,10 @@ def _is_folder(entry: os.DirEntry) -> bool:
 
 
 def _reported(names: Iterator[str], root: Path) -> Iterator[str]:
-    """Yield all names, and log their number every few seconds and at the end."""
-    count, reported = 0, time.monotonic()
+    """Yield all names; of a scan that takes long, log their number every few seconds."""
+    reported = time.monotonic()
     for count, name in enumerate(names, 1):
         if count % 1000 == 0 and time.monotonic() - reported > REPORT_SECONDS:
             reported = time.monotonic()
             print_log(f'{printable(str(root))}: {count:,} images found so far', 'current')
         yield name
-    if count:
-        found = f'{printable(str(root))}: {count:,} images found; the list is now cached'
-        print_log(found, 'current')

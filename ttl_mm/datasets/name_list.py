@@ -144,7 +144,7 @@ def _line_starts(text: bytes, path: Path, lines_before: int) -> np.ndarray:
     empty = np.isin(characters[starts], [ord('\n'), ord('\r')])
     if empty.any():
         line = lines_before + int(empty.argmax()) + 1
-        raise UserError(f'line {line} of {path} is empty: remove it.')
+        raise UserError(f'line {line} of {path} is empty, and {EXPECTED}: remove that line.')
     if b'\0' in text:
         raise UserError(f'{path} is a binary file: {EXPECTED}.')
     return starts

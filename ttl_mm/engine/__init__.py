@@ -1,6 +1,11 @@
 """What acts during training: hooks, optimizer, checkpoints, guards."""
 
+# ruff: noqa: E402  (mmpretrain is imported quietly before our parts)
 import ttl_mm.registry  # noqa: F401  isort: skip
+from ttl_mm.compat.quiet_imports import import_quietly  # isort: skip
+
+import_quietly('mmpretrain.models')
+
 from ttl_mm.engine.guards.bad_images import BadImagesHook
 from ttl_mm.engine.guards.collapse import CollapseHook
 from ttl_mm.engine.guards.finite import FiniteHook

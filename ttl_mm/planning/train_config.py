@@ -20,6 +20,7 @@ from ttl_mm.planning.train_plan import KEPT_CHECKPOINTS, TrainPlan
 RECIPE = 'own_images/ttl_soft_r18_1xb104_100e.py'
 WARM_UP = 0.05  # of the run
 LINES = 200  # of the log, at most every 50 steps
+LOOKS = 20  # at the rank of the projections, at most every 50 steps
 
 
 def read_train_recipe() -> Config:
@@ -62,6 +63,7 @@ def train_config(
     _set_length(cfg, plan)
     hooks = cfg.default_hooks
     hooks.bad_images.max_share = plan.max_bad_share
+    hooks.collapse.interval = max(1, min(50, plan.steps // LOOKS))
     hooks.logger.interval = max(1, min(50, plan.steps // LINES, plan.steps_per_epoch))
     if labeled:
         hooks.probe = _probe(plan, labeled)

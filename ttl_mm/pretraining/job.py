@@ -155,5 +155,8 @@ def _begin(folder: RunFolder, request: Request, begun: float, say) -> None:
     folder.check_space(plan.disk)
     folder.config.unlink(missing_ok=True)
     config = planner.config(plan, folder.plan)
+    # what can be done with the weights is said when backbone and report are there
+    console = {'type': 'ttl_mm.ConsoleHook', 'title': folder.out.name, 'next_steps': False}
+    config.default_hooks.console = console
     write_train_config(config, folder.config, f'Planned by ttl train:\n{table}')
     folder.begin(request, plan.ranks)

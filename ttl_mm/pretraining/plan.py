@@ -1,6 +1,7 @@
 """Make a plan: look at the images and the machine, try a few steps, choose the rest."""
 
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -125,7 +126,7 @@ class Planner:
             ('device', device, f'{_count(plan.workers, "process", "es")} to load images for each'),
             *self._speed_row(),
             ('batch', f'{plan.batch}', f'{plan.why["batch"]}; {negatives} negatives an image'),
-            ('k', ranks, 'ranks of the negatives that an image is pushed from, 1 the hardest'),
+            ('k', ranks, 'ranks of the negatives pushed away, 1 the hardest'),
             ('epochs', f'{plan.epochs:.4g}', plan.why['length']),
             ('steps', f'{plan.steps:,}', f'{plan.steps_per_epoch} an epoch'),
             ('speed', f'{speed:.3g} images/s', f'measured on {trial.steps} steps, {trial.step:.2g} '
@@ -135,11 +136,11 @@ class Planner:
             ('memory', f'{trial.memory / GIB:.1f} GB', f'measured; {machine.memory / GIB:.1f} GB '
              'are free'),
             ('disk', f'{plan.disk / GIB:.2f} GB', 'checkpoints'),
-            ('recipe', Path(RECIPE).stem, 'of ttl_mm'),
+            ('recipe', 'of ttl_mm', Path(RECIPE).stem),
         ]  # fmt: skip
         left, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
         lines = [f'  {a:{left}}  {b:{middle}}  {c}' for a, b, c in rows]
-        return '\n'.join([*lines, *(f'! {caution}' for caution in plan.cautions)])
+        return '\n'.join([*lines, *(_caution(text) for text in plan.cautions)])
 
     def _speed_row(self) -> list[tuple[str, str, str]]:
         """The options that change speed and memory, if there are any."""
@@ -148,6 +149,11 @@ class Planner:
         words += ['compiled'] if asked.compile else []
         words += ['activations computed again'] if asked.checkpoint_activations else []
         return [('speed-up', ', '.join(words), 'as asked for')] if words else []
+
+
+def _caution(text: str) -> str:
+    """In lines that a narrow terminal does not break inside a word."""
+    return textwrap.fill(f'! {text}', 80, subsequent_indent='  ', break_long_words=False)
 
 
 def _count(number: int, word: str, plural: str) -> str:

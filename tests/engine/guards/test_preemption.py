@@ -13,7 +13,8 @@ from mmengine.registry import HOOKS
 from tests.helpers.toy_run import LONG, STOP, assert_same_run, log_file, start, wait, wait_for_steps
 from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.engine import CheckpointHook, PreemptionHook
-from ttl_mm.engine.guards.preemption import continuing_command
+from ttl_mm.engine.guards.preemption import CONTINUES, continuing_command
+from ttl_mm.engine.runner.processes import continuing_line
 from ttl_mm.engine.state.exit_codes import Preempted
 
 HURT = "custom_hooks = [dict(type='HurtWorkersHook', number={}, at={}, then={})]\n"
@@ -89,12 +90,16 @@ def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path, toy):
     assert saved(tmp_path / 'work') >= 7
 
 
-def test_the_line_that_continues():
+def test_the_line_that_continues(monkeypatch):
     assert continuing_command(['/x/bin/ttl', 'train', 'my photos']) == "ttl train 'my photos'"
     assert continuing_command(['tools/train.py', 'a.py']) == 'python tools/train.py a.py --resume'
     again = ['tools/train.py', 'a.py', '--resume']
     assert continuing_command(again) == 'python tools/train.py a.py --resume'
     assert continuing_command(['x.py']) == 'the same command with --resume'
+    assert continuing_command(['/x/ttl_mm/__main__.py', 'train']) == 'python -m ttl_mm train'
+    monkeypatch.setenv(CONTINUES, continuing_line(['/x/bin/ttl', 'train', 'my photos']))
+    assert continuing_command(['/x/processes.py', 'config.py']) == "ttl train 'my photos'"
+    assert continuing_line(['x.py']) == 'the same call again'
 
 
 class Checkpoints(CheckpointHook):

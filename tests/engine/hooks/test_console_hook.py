@@ -1,6 +1,8 @@
 """The console of real runs, in a file and in a pseudo-terminal."""
 
 import os
+import re
+import signal
 import sys
 import threading
 
@@ -57,6 +59,16 @@ def test_without_a_terminal_one_line_per_interval(tmp_path, toy):
     assert (tmp_path / 'work/config.py').is_file()
 
 
+def test_a_run_by_steps_tells_its_epochs_and_its_title(tmp_path, toy):
+    title = MORE + "default_hooks['console'] = dict(type='ttl_mm.ConsoleHook', title='photos')\n"
+    loop = "dict(type='IterBasedTrainLoop', max_iters=7)"
+    assert toy(loop=loop, more=title, options=CONSOLE) == [0]
+    lines = log_file(tmp_path / 'work').read_text().splitlines()
+    assert lines[0].startswith('photos: 22 images, 7 steps of 4 images, ')
+    starts = [line.partition('  loss')[0] for line in lines[2:4]]
+    assert starts == [' 71%  epoch 1/2  step 5/7', '100%  epoch 2/2  step 7/7']
+
+
 def test_in_a_terminal_a_live_display(tmp_path, toy):
     terminal = Terminal()
     assert toy(more=MORE, prepare=terminal.enter, options=CONSOLE) == [0]
@@ -70,12 +82,19 @@ def test_in_a_terminal_a_live_display(tmp_path, toy):
 
 def test_an_interrupted_run_gives_the_terminal_back(tmp_path, toy):
     terminal = Terminal()
-    assert toy(more=MORE + STOP.format(8), prepare=terminal.enter, options=CONSOLE) == [75]
+    stop = STOP.format(f'8, number={int(signal.SIGINT)}')
+    assert toy(more=MORE + stop, prepare=terminal.enter, options=CONSOLE) == [130]
     text = terminal.text()
+    # the display is erased before the line, and drawn again below it
+    assert re.search(r'\x1b\[2K[^\n]*saving after this step; Ctrl-C once more ends at once', text)
     assert text.rindex('\x1b[?25h') > text.rindex('\x1b[?25l')
     assert '--resume' in text.splitlines()[-1]
-    assert toy(more=MORE, options=CONSOLE) == [0]
-    assert 'Continuing after step 8.' in log_file(tmp_path / 'work').read_text()
+    again = Terminal()
+    assert toy(more=MORE, prepare=again.enter, options=CONSOLE) == [0]
+    text = again.text()
+    assert 'Continuing after step 8.' in text
+    assert 'checkpoint  iter_8.pth' in text
+    assert 'none yet' not in text
 
 
 def test_plain_is_the_log_of_mmengine(tmp_path, toy):

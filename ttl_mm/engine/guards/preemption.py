@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from mmengine.dist import get_world_size
@@ -25,6 +26,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.registry import HOOKS
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+CONTINUES = 'TTL_CONTINUES'  # environment: the line that continues this run, if a launcher knows it
 SAME_PRESS = 2.0  # seconds within which a second SIGINT is the first one, passed on by a launcher
 # Several ranks finish an accumulation that has at most so many iterations left: the mean of their
 # open gradients, which a checkpoint holds, is not bit by bit what the step would have made of them.
@@ -65,7 +67,7 @@ class PreemptionHook(Hook):
         if number == signal.SIGINT and not self._is_same_press() and not first:
             raise KeyboardInterrupt
         if number == signal.SIGINT and first:
-            os.write(2, b'\nsaving after this step; Ctrl-C once more ends at once\n')
+            _tell('saving after this step; Ctrl-C once more ends at once')
         if self._loop.waiting and get_world_size() == 1:
             raise self._end('while it waited for data')  # caught by the loop: when_data_fail
 
@@ -118,11 +120,29 @@ class PreemptionHook(Hook):
             signal.signal(number, handler)
 
 
+def _tell(text: str) -> None:
+    """A line on stderr, above a live display; a signal can come in the middle of anything."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (RuntimeError, OSError, ValueError):  # in the middle of another line, or closed
+        with suppress(OSError):
+            os.write(2, f'\n{text}\n'.encode())
+
+
+def of_ttl(program: str) -> list[str]:
+    """How a user calls this program if it is ``ttl`` or ``python -m ttl_mm``; else nothing."""
+    if os.path.basename(program) == 'ttl':
+        return ['ttl']
+    return ['python', '-m', 'ttl_mm'] if program.endswith('ttl_mm/__main__.py') else []
+
+
 def continuing_command(arguments: Sequence[str]) -> str:
     """The line that continues a run which was started by these arguments."""
+    if CONTINUES in os.environ:
+        return os.environ[CONTINUES]
     program, *rest = arguments
-    if os.path.basename(program) == 'ttl':
-        return shlex.join(['ttl', *rest])
+    if start := of_ttl(program):
+        return shlex.join([*start, *rest])
     if os.path.basename(program) != 'train.py' or '--launcher' in rest:
         return 'the same command with --resume'
     resume = [] if '--resume' in rest else ['--resume']
@@ -147,7 +167,7 @@ def raise_lost_worker(error: Exception, saved: int | None) -> NoReturn:
         ) from error
     if get_world_size() > 1:
         raise WorkerLost(
-            f'{reason}; the newest checkpoint is the place to go on from: the same command with '
-            f'--resume (exit code {PREEMPTED})'
+            f'{reason}; the newest checkpoint is the place to go on from: '
+            f'{continuing_command(sys.argv)} (exit code {PREEMPTED})'
         ) from error
     raise UserError(f'{reason} before the first step was done.') from error

@@ -29,13 +29,14 @@ class ConsoleHook(Hook):
     ``tools/train.py`` adds it, unless ``--plain`` asks for mmengine's console.
 
     Args:
+        title: What to call the run; the name of its config by default.
         next_steps: Whether to say at the end what can be done with the weights.
     """
 
     priority = 'LOWEST'  # listed after the checkpoint: it shows what all others did
 
-    def __init__(self, next_steps: bool = True) -> None:
-        self.next_steps = next_steps
+    def __init__(self, title: str | None = None, next_steps: bool = True) -> None:
+        self.title, self.next_steps = title, next_steps
         self.screen: Screen | None = None  # of the main process while it trains
 
     def before_train(self, runner) -> None:
@@ -43,9 +44,11 @@ class ConsoleHook(Hook):
             return
         self.screen = Screen()
         self._began, self._first = time.monotonic(), runner.iter
+        if runner.iter and (found := sealed_files(Path(runner.work_dir))):
+            runner.message_hub.update_info('newest_checkpoint', found[0][0].name)
         loggers = [hook for hook in runner.hooks if isinstance(hook, LoggerHook)]
         self._interval = loggers[0].interval if loggers else 50
-        for line in _opening(runner):
+        for line in _opening(runner, self.title):
             self.screen.print(line)
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
@@ -77,7 +80,11 @@ class ConsoleHook(Hook):
 
     def _status(self, runner, done: int) -> Status:
         scalars = runner.message_hub.log_scalars
-        by_epoch = runner.train_loop.counts_epochs
+        if runner.train_loop.counts_epochs:
+            epoch, epochs = min(runner.epoch + 1, runner.max_epochs), runner.max_epochs
+        else:  # so many passes over the images, the last one seldom whole
+            length = len(runner.train_dataloader)
+            epoch, epochs = (-(-steps // length) for steps in (done, runner.max_iters))
         spent = time.monotonic() - self._began
         made = done - self._first
         speed, rank = scalars.get('train/images_per_s'), scalars.get('train/rank')
@@ -86,8 +93,8 @@ class ConsoleHook(Hook):
         return Status(
             step=done,
             steps=runner.max_iters,
-            epoch=min(runner.epoch + 1, runner.max_epochs) if by_epoch else None,
-            epochs=runner.max_epochs if by_epoch else None,
+            epoch=epoch,
+            epochs=epochs,
             seconds_left=spent / made * (runner.max_iters - done) if made else None,
             images_per_s=speed.mean(20) if speed else None,
             losses=losses.data[0] if losses else [],
@@ -123,19 +130,24 @@ def unquiet() -> None:
     of_python.propagate, of_python.handlers[:] = True, []
 
 
-def _opening(runner) -> list[str]:
+def _opening(runner, title: str | None) -> list[str]:
     run = RunSettings.of(runner)
     gpus = torch.cuda.device_count() and run.world_size
-    device = f'{gpus} GPU{"s" * (gpus > 1)}' if gpus else f'the CPU, threads: {_threads(run)}'
-    length = f'{runner.max_iters:,} steps of {run.batch_size} images'
+    device = _count(gpus, 'GPU') if gpus else f'the CPU, threads: {_threads(run)}'
+    length = f'{_count(runner.max_iters, "step")} of {run.batch_size} images'
     if runner.train_loop.counts_epochs:
-        length = f'{runner.max_epochs:,} epochs, {length}'
+        length = f'{_count(runner.max_epochs, "epoch")}, {length}'
     name = Path(runner.cfg.filename).stem if runner.cfg.filename else runner.experiment_name
+    name = title or name
     lines = [f'{name}: {run.images:,} images, {length}, on {device}.']
     lines.append(f'Everything else is in {runner.log_dir}; the config is in {runner.work_dir}.')
     if runner.iter:
         lines.append(f'Continuing after step {runner.iter:,}.')
     return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f'{number:,} {word}{"s" * (number != 1)}'
 
 
 def _threads(run: RunSettings) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from mmengine.registry import RUNNERS
 from ttl_mm.compat.quiet_imports import import_quietly
 from ttl_mm.config import read_config
 from ttl_mm.ending import run_command
-from ttl_mm.engine.guards.preemption import SIGNALS
+from ttl_mm.engine.guards.preemption import SIGNALS, continuing_command
 from ttl_mm.engine.runner.config_check import check_arguments
 from ttl_mm.engine.runner.networks import choose_networks
 from ttl_mm.engine.runner.precision import choose_precision
@@ -96,8 +97,8 @@ def _ending_on_signals() -> Iterator[None]:
         name = signal.Signals(number).name
         code = exit_codes.PREEMPTED
         raise exit_codes.Preempted(
-            f'ended by {name}, and no step was made since the last checkpoint: the same command '
-            f'with --resume continues (exit code {code})'
+            f'ended by {name}, and no step was made since the last checkpoint. To continue: '
+            f'{continuing_command(sys.argv)} (exit code {code})'
         )
 
     before = {number: signal.signal(number, end) for number in SIGNALS}

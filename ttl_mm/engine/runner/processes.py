@@ -11,13 +11,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import main as torchrun
 
+from ttl_mm.engine.guards.preemption import CONTINUES, continuing_command, of_ttl
 from ttl_mm.engine.hooks.time_limit_hook import STARTED
 from ttl_mm.engine.runner.launch import exit_code, train
 from ttl_mm.files.regular import read_system, read_text
@@ -41,7 +42,10 @@ def train_in_processes(
     """
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / 'code'  # torchrun itself knows only success and failure
-        environment = {**os.environ, 'TTL_EXIT_FILE': str(told), STARTED: str(time.time())}
+        environment = {
+            **os.environ, 'TTL_EXIT_FILE': str(told), STARTED: str(time.time()),
+            CONTINUES: continuing_line(sys.argv),
+        }  # fmt: skip
         if ranks > 1:
             threads = max(1, (os.cpu_count() or 1) // ranks)
             environment.setdefault('OMP_NUM_THREADS', str(threads))
@@ -54,6 +58,15 @@ def train_in_processes(
         if code and told.is_file():
             code = int(read_text(told).split()[0])
         return code  # negative: a signal
+
+
+def continuing_line(arguments: Sequence[str]) -> str:
+    """What continues the run: the line of ``ttl train``, or the same call from Python.
+
+    >>> continuing_line(['/usr/bin/ttl', 'train', 'my photos'])
+    "ttl train 'my photos'"
+    """
+    return continuing_command(arguments) if of_ttl(arguments[0]) else 'the same call again'
 
 
 def start(
