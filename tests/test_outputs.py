@@ -3,7 +3,7 @@ import os
 import pytest
 
 from ttl_mm.errors import UserError
-from ttl_mm.outputs import check_folder, claim_file, mark_folder
+from ttl_mm.outputs import MARK, check_folder, claim_file, claimed_folder, mark_folder
 
 
 def test_a_file_is_replaced_only_on_request_and_never_the_source(tmp_path):
@@ -41,3 +41,23 @@ def test_a_folder_is_filled_again_by_the_command_that_filled_it(tmp_path):
     mark_folder(tmp_path, 'ttl analyze')
     for command in ('ttl report', 'ttl analyze'):
         check_folder(tmp_path, command, names)
+
+
+def test_a_command_that_fails_before_it_writes_leaves_no_folder(tmp_path):
+    def fail(folder, *names):
+        with pytest.raises(UserError), claimed_folder(folder, 'ttl map') as out:  # noqa: PT012
+            for name in names:
+                (out / name).write_text('x')
+            raise UserError('no weights')
+
+    fail(tmp_path / 'a' / 'b')
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / 'mine').mkdir()
+    fail(tmp_path / 'mine')
+    assert [path.name for path in tmp_path.rglob('*')] == ['mine']
+    fail(tmp_path / 'a' / 'b', 'features.partial')
+    assert {path.name for path in (tmp_path / 'a' / 'b').iterdir()} == {'features.partial', MARK}
+    with claimed_folder(tmp_path / 'a' / 'b', 'ttl map') as out:
+        assert out == tmp_path / 'a' / 'b'
+    with pytest.raises(UserError, match='which `ttl search` did not write'):
+        claimed_folder(out, 'ttl search').__enter__()

@@ -1,6 +1,7 @@
 """Where commands write: nothing is replaced that the same command did not write itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ttl_mm.errors import UserError
@@ -64,13 +65,27 @@ def mark_folder(folder: str | Path, command: str) -> None:
         Path(folder, MARK).write_text('\n'.join([*writers, command]) + '\n')
 
 
-def claim_folder(folder: str | Path, command: str, overwrite: bool = False) -> Path:
-    """Make a folder for one command alone: whatever another one left there is in the way."""
+@contextmanager
+def claimed_folder(folder: str | Path, command: str, overwrite: bool = False) -> Iterator[Path]:
+    """Make a folder for one command alone: whatever another one left there is in the way.
+
+    A command that fails before it has written anything leaves no folder behind.
+    """
     check_folder(folder, command, ['[!.]*'], overwrite)
     folder = Path(folder)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    before = {path.name for path in folder.glob('*')}
     folder.mkdir(parents=True, exist_ok=True)
     mark_folder(folder, command)
-    return folder
+    try:
+        yield folder
+    except BaseException:
+        if {path.name for path in folder.glob('*')} == before | {MARK} and MARK not in before:
+            (folder / MARK).unlink()
+            with suppress(OSError):  # somebody else has put something there
+                for path in missing:
+                    path.rmdir()
+        raise
 
 
 def _writers(folder: Path) -> list[str]:

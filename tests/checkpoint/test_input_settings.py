@@ -30,6 +30,19 @@ def test_what_an_export_says_counts_and_other_files_say_nothing():
         assert input_settings(content) is None
 
 
+def test_settings_that_no_run_can_have_had_are_not_believed():
+    nan, infinity = float('nan'), float('inf')
+    wrong = {
+        'size': [10**6, 0, -1, infinity, '48', True, None],
+        'mean': ['abc', [1, 2], [1, 2, nan], [1, 2, '3'], [1, 2, 10**9], 5],
+        'std': [[0, 1, 1], [-1, 1, 1], [1, 1, infinity], 'abc', []],
+    }
+    for key, values in wrong.items():
+        for value in values:
+            stated = {'size': 48, 'mean': [1, 2, 3], 'std': [4, 5, 6], key: value}
+            assert input_settings({'meta': {'input': stated}}) is None, (key, value)
+
+
 def test_exported_files_remember_the_settings_of_the_run(tmp_path):
     state = {f'backbone.{name}': tensor for name, tensor in make_resnet(18).state_dict().items()}
     stated = {'size': 48, 'mean': [1, 2, 3], 'std': [4, 5, 6]}

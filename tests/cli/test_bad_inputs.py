@@ -19,6 +19,7 @@ import ttl_mm.engine
 import ttl_mm.export  # noqa: F401
 from tests.helpers.forked import Ended, in_fork
 from tests.helpers.images import write_images
+from tests.helpers.odd_files import make_socket
 from ttl_mm import cli
 
 # 600 MB in all, of which a process has 480 when it has imported everything
@@ -39,7 +40,7 @@ def sandbox(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp('sandbox')
     (folder / 'photos').mkdir()
     for name in ('a', 'b'):
-        write_images(folder / 'photos' / name, 3, 16, 16)
+        write_images(folder / 'photos' / name, 8, 16, 16)
     (folder / 'empty').mkdir()
     (folder / 'file').write_text('some text\n')
     (folder / 'blank').write_bytes(b'')
@@ -52,6 +53,15 @@ def sandbox(tmp_path_factory) -> Path:
     content = (folder / 'other.pth').read_bytes()
     (folder / 'cut.pth').write_bytes(content[: len(content) // 2])
     (folder / 'list.json').write_text('[1, 2]')
+    (folder / 'list.npy').write_text('not ours')
+    (folder / 'taken').mkdir()
+    (folder / 'taken' / 'thesis.txt').write_text('not ours')
+    (folder / 'shards').mkdir()
+    for name in ('damaged.npy', 'damaged.csv', 'damaged.safetensors'):
+        (folder / name).write_bytes(b'\x93NUMPY damaged' * 9)
+    for name in ('damaged.tar', 'damaged.zip', 'damaged.parquet'):
+        (folder / 'shards' / name).write_bytes(b'PK\3\4 damaged' * 99)
+    make_socket(folder / 'socket')
     os.mkfifo(folder / 'fifo')
     (folder / 'dangling').symlink_to('gone')
     return folder
@@ -217,10 +227,93 @@ DEEPER = [
     reid check empty
     reid make photos
     reid check photos --files x
+    reid eval other.pth --data photos --out file
+    backbones no-such-network
+    compare other.pth
+    compare other.pth --data photos
+    compare random --data photos
+    compare cut.pth other.pth --data photos
+    compare other.pth other.pth --data photos
+    duplicates photos --threshold 0.9
+    compare other.pth other.pth --data empty
+    compare other.pth other.pth --data photos --seen empty
+    demo --epochs 0
+    doctor --train 5
+    duplicates empty
+    duplicates file
+    duplicates blank
+    duplicates photos --against empty
+    duplicates photos --weights cut.pth
+    duplicates photos --weights other.pth
+    duplicates photos --config config.py
+    duplicates photos --out taken
+    embed photos
+    embed empty --weights other.pth
+    embed photos --weights cut.pth
+    embed photos --weights other.pth
+    embed photos --weights other.pth --out x.unknown
+    embed photos --weights other.pth --out list.npy
+    embed file --weights other.pth
+    forecast photos
+    forecast empty
+    map photos
+    map file
+    map blank
+    map damaged.npy
+    map damaged.csv
+    map damaged.safetensors
+    map photos --weights cut.pth
+    map photos --weights other.pth
+    map empty --weights other.pth
+    map damaged.npy --out taken
+    search
+    search file --in file
+    search photos/a/0.jpg --in file
+    search photos/a/0.jpg --in damaged.npy
+    search photos/a/0.jpg --in damaged.csv
+    search photos/a/0.jpg --in damaged.safetensors
+    select photos
+    select file --number 2
+    select damaged.npy --number 2
+    select damaged.csv --number 2
+    select damaged.safetensors --number 2
+    select photos --number 2 --weights cut.pth
+    select photos --number 2 --weights other.pth
+    select damaged.npy --number 2 --out file
+    shard empty
+    shard file
+    shard photos --out shards
+    shard photos --size 1KB
+    train
+    train none
+    train empty
+    train fifo
+    train file
+    train blank
+    train photos --backbone no-such-network
+    train photos --init cut.pth
+    train photos --init other.pth
+    train photos --labels empty
+    train photos --out taken
+    train photos --config-out file
+    train photos --size 1
+    train photos --hours 1 --epochs 3
+    views --data shards/damaged.tar
+    plan --data shards/damaged.zip
+    train shards/damaged.tar
+    train shards/damaged.zip
+    train shards/damaged.parquet
+    eval damaged.safetensors
+    eval damaged.safetensors damaged.safetensors
+    analyze damaged.safetensors
     no-such-command
     check_detection
     """.strip().splitlines()
 ]
+
+
+def test_every_command_has_mistakes_that_show_at_work():
+    assert {prog.split()[1] for prog in PARSERS} <= {row[0] for row in DEEPER}
 
 
 @pytest.mark.parametrize('every', SPLIT)

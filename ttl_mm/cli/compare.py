@@ -35,12 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     from ttl_mm.explore.compare_job import compare
-    from ttl_mm.outputs import claim_folder
+    from ttl_mm.outputs import claimed_folder
     from ttl_mm.planning.image_sources import find_images
 
     seen = find_images(args.seen) if args.seen else None
-    out = claim_folder(args.out, 'ttl compare', args.overwrite)
     options = {name: getattr(args, name) for name in ('config', 'size', 'batch_size', 'workers')}
     options['device'] = args.device
-    for line in compare(args.sources, args.data, out, args.protocols, args.seeds, seen, options):
-        print(line)
+    with claimed_folder(args.out, 'ttl compare', args.overwrite) as out:
+        contest = (args.sources, args.data, out, args.protocols, args.seeds, seen, options)
+        for line in compare(*contest):
+            print(line)

@@ -25,14 +25,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.errors import UserError
     from ttl_mm.explore.find_duplicates import find_duplicates
-    from ttl_mm.outputs import claim_folder
+    from ttl_mm.outputs import claimed_folder
     from ttl_mm.planning.image_sources import find_images
 
+    if not args.weights and (args.config or args.size or args.threshold is not None):
+        raise UserError('--config, --size and --threshold are of near duplicates: add --weights.')
     found = find_images(args.source)
     against = find_images([args.against]) if args.against else None
-    out = claim_folder(args.out, 'ttl duplicates', args.overwrite)
     options = {'config': args.config, 'size': args.size, 'batch_size': args.batch_size}
     options |= {'num_workers': args.workers, 'device': args.device}
-    for line in find_duplicates(found, against, args.weights, args.threshold, out, options):
-        print(line)
+    with claimed_folder(args.out, 'ttl duplicates', args.overwrite) as out:
+        search = (found, against, args.weights, args.threshold, out, options)
+        for line in find_duplicates(*search):
+            print(line)

@@ -23,11 +23,11 @@ def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     from ttl_mm.explore.map_page import write_map
     from ttl_mm.explore.projection import project
-    from ttl_mm.outputs import claim_folder
+    from ttl_mm.outputs import claimed_folder
 
-    out = claim_folder(args.out, 'ttl map', args.overwrite)
-    embedding = open_embedding(args, out / 'embeddings.safetensors')
-    points = project(embedding.features, args.method)
-    title = f'{len(embedding):,} images of {Path(embedding.root).name or args.source[0]}'
-    page = write_map(embedding, points, out, title)
+    with claimed_folder(args.out, 'ttl map', args.overwrite) as out:
+        embedding = open_embedding(args, out / 'embeddings.safetensors')
+        points = project(embedding.features, args.method)
+        title = f'{len(embedding):,} images of {Path(embedding.root).name or args.source[0]}'
+        page = write_map(embedding, points, out, title)
     print(page.resolve())

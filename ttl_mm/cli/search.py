@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
     from ttl_mm.explore.embedding import read_embedding
     from ttl_mm.explore.pages import write_groups_page
     from ttl_mm.explore.search import find_similar
-    from ttl_mm.outputs import claim_folder
+    from ttl_mm.outputs import claimed_folder
     from ttl_mm.report.html import shown
 
     embedding = read_embedding(args.source, args.data or '')
@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> None:
     for path, cosine in found:
         print(f'{cosine:.4f}  {shown(path)}')
     if args.out:
-        out = claim_folder(args.out, 'ttl search', args.overwrite)
         group = [(args.query, 'query')]
         group += [(str(embedding.root / path), f'{cosine:.3f}') for path, cosine in found]
         lead = f'The {len(found)} images nearest to {Path(args.query).name}, by cosine similarity.'
-        page = write_groups_page('Similar images', lead, [group], 'file', out, 'ttl search')
+        with claimed_folder(args.out, 'ttl search', args.overwrite) as out:
+            page = write_groups_page('Similar images', lead, [group], 'file', out, 'ttl search')
         print(page.resolve())

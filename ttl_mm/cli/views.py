@@ -32,9 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     import cv2
-    from mmengine.registry import DATASETS, init_default_scope
+    from mmengine.registry import init_default_scope
 
     from ttl_mm.config import read_config
+    from ttl_mm.datasets.build_dataset import build_dataset
     from ttl_mm.datasets.view_sheet import view_sheet
 
     init_default_scope('mmpretrain')
@@ -55,7 +56,8 @@ def run(args: argparse.Namespace) -> None:
     if args.data is not None:
         pipeline = innermost(dataset)['pipeline']
         dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.data, 'pipeline': pipeline}
-    sheet = view_sheet(DATASETS.build(dataset), args.images, args.epochs, args.seed, rgb=rgb)
+    found = build_dataset(dataset, args.config or args.data)
+    sheet = view_sheet(found, args.images, args.epochs, args.seed, rgb=rgb)
     if not (cv2.haveImageWriter(args.out) and cv2.imwrite(args.out, sheet)):
         raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')
     print(Path(args.out).resolve())

@@ -11,10 +11,10 @@ from torch.utils.data import Dataset
 
 from ttl_mm.checkpoint.coverage import some
 from ttl_mm.config import read_config
+from ttl_mm.datasets.build_dataset import build_dataset
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.part import Part
 from ttl_mm.errors import UserError
-from ttl_mm.registry import DATASETS
 
 TEST_NAMES = ('val', 'test', 'valid', 'validation')
 TEST_SHARE = 0.2
@@ -60,7 +60,7 @@ def _from_config(path: str, size: int) -> tuple[dict, str]:
             raise UserError(f'{path} has no {name}_dataloader: an evaluation needs both splits.')
         dataset = {**loader['dataset'], 'pipeline': evaluation_pipeline(size)}
         with DefaultScope.overwrite_default_scope('mmpretrain'):
-            splits[name] = DATASETS.build(dataset)
+            splits[name] = build_dataset(dataset, path)
     return splits, 'as the config splits them'
 
 

@@ -154,25 +154,30 @@ def load_adapted(
 ) -> AdaptedBackbone:
     """The network with the weights of a file in any layout, all of which must be there.
 
-    Shapes are compared before the network is built, see :func:`build_loaded`.
+    Shapes are compared before the network is built or used, see :func:`build_loaded`.
     """
-    facts = network_facts(*architecture)
-    state = load_backbone_state(source, prefix, expected=facts.state)
+    expected = planned(*architecture).network.state_dict()
+    state = load_backbone_state(source, prefix, expected=expected)
     remedy = f'Give weights of {architecture.network}.'
-    compare(facts.state, state, str(source)).require(1.0, remedy)
+    compare(expected, state, str(source)).require(1.0, remedy)
     backbone = AdaptedBackbone(*architecture)
     load_state(backbone, state, str(source))
     return backbone
 
 
-@cache
-def network_facts(name: str, size: int | None = None) -> Facts:
-    """What is known about the network of a library; it is built without memory where it can be."""
+def planned(name: str, size: int | None = None) -> Built:
+    """The network of a library, without memory for its weights where it can be built so."""
     try:
         with WithoutWeights():
-            built = build_network(name, size)
+            return build_network(name, size)
     except UserError:  # some compute with their weights while they are built
-        built = build_network(name, size)
+        return build_network(name, size)
+
+
+@cache
+def network_facts(name: str, size: int | None = None) -> Facts:
+    """What is known about the network of a library."""
+    built = planned(name, size)
     facts = _look(built, name, lambda: build_network(name, size).network)
     if facts.sizes.only is None or size is not None:
         return facts

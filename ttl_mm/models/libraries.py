@@ -11,10 +11,10 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import nn
 
+from ttl_mm.checkpoint.input_settings import MOST_PIXELS
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 
-MOST_PIXELS = 4096  # edge of an image that a network may be built for
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 

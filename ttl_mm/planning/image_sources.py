@@ -1,6 +1,7 @@
 """The images that a user names: folders, archives, lists of files, or several of them."""
 
 import os
+import stat
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -92,6 +93,8 @@ def _find(path: Path) -> ImageSource:
         ) from None
     if path.suffix.lower() in EXTENSIONS:
         raise UserError(f'{path} is a single image: name its folder, {path.resolve().parent}.')
+    if not stat.S_ISREG(kind.st_mode):
+        raise UserError(f'{path} is no regular file: name a folder, or a list of images.')
     if not kind.st_size:
         raise UserError(f'{path} is an empty file: name a folder, or a list of images.')
     return ImageSource(path.resolve().parent, NameList(path))

@@ -135,7 +135,14 @@ def _check_counters(record: dict) -> None:
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """Shortest ends of the paths, of one length for each group of equal names, that differ."""
+    """Shortest ends of the paths, of one length for each group of equal names, that differ.
+
+    Raises:
+        UserError: Two paths are the same.
+    """
+    for number, folder in enumerate(folders):
+        if folder in folders[:number]:
+            raise UserError(f'{folder} is named twice: name it once.')
     names = [folder.name for folder in folders]
     depth = 1
     while len(set(names)) < len(names):

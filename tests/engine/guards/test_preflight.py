@@ -113,7 +113,11 @@ def test_a_work_dir_in_use(tmp_path, images):
 
 def test_the_work_dir_of_another_model(tmp_path, images):
     (tmp_path / 'work').mkdir()
-    state = {'meta': {'seed': 0, 'epoch': 0, 'iter': 1}, 'state_dict': {'fc.weight': torch.ones(1)}}
+    state = {
+        'meta': {'seed': 0, 'epoch': 0, 'iter': 1}, 'state_dict': {'fc.weight': torch.ones(1)},
+        'optimizer': {}, 'param_schedulers': [], 'message_hub': {'runtime_info': {}},
+        'ttl_mm': {'ranks': [], 'hooks': {}, 'settings': {}, 'config': '{}'},
+    }  # fmt: skip
     write_checkpoint(tmp_path / 'work' / 'iter_1.pth', state, 1, 0)
     config = write_config(tmp_path / 'config.py', images)
     assert run(config, tmp_path / 'work') == [USER_ERROR]

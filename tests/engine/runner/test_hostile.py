@@ -10,6 +10,8 @@ from tests.helpers.server import Server
 from tests.helpers.toy_run import STOP, log_file, run
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, write_checkpoint
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
+from ttl_mm.engine.state.train_state import check_state
+from ttl_mm.errors import UserError
 
 
 @pytest.fixture
@@ -57,6 +59,34 @@ def test_resume_of_a_pickle(tmp_path, toy, trace, hostile, assert_refused):
     (tmp_path / 'sealed').mkdir()
     write_checkpoint(tmp_path / 'sealed' / 'iter_3.pth', {'meta': RunsCode(trace)}, 3, 0)
     assert_refused(toy('sealed'), 'sealed')
+
+
+def test_what_a_stranger_sealed_is_no_checkpoint_of_a_run(tmp_path):
+    good = {
+        'meta': {'epoch': 1, 'iter': 3}, 'state_dict': {}, 'optimizer': {}, 'param_schedulers': [],
+        'message_hub': {'runtime_info': {}},
+        'ttl_mm': {'ranks': [], 'hooks': {}, 'settings': {}, 'config': '{}'},
+    }  # fmt: skip
+    check_state(good, 'a.pth')
+    for change in (
+        {'meta': None}, {'meta': {'epoch': '1', 'iter': 3}}, {'state_dict': [1]}, {'ttl_mm': {}},
+        {'message_hub': {}}, {'ttl_mm': {**good['ttl_mm'], 'config': '['}},
+        {'ttl_mm': {**good['ttl_mm'], 'config': '[]'}}, {'ttl_mm': {**good['ttl_mm'], 'ranks': {}}},
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=r'^a\.pth .*(no checkpoint|config is damaged)'):
+            check_state({**good, **change}, 'a.pth')
+
+
+def test_a_sealed_file_without_a_run_is_refused(tmp_path, toy, assert_refused):
+    (tmp_path / 'work').mkdir()
+    write_checkpoint(tmp_path / 'work' / 'iter_3.pth', {'a': 1}, 3, 0)
+    assert_refused(toy())
+
+
+def test_a_list_that_is_no_list_of_images(tmp_path, toy, assert_refused):
+    (tmp_path / 'train.txt').write_text('a.jpg one\nb.jpg\n')
+    dataset = {'type': 'CustomDataset', 'ann_file': str(tmp_path / 'train.txt')}
+    assert_refused(toy(more=f'train_dataloader.update(dataset={dataset})'))
 
 
 def test_text_in_a_checkpoint_is_not_executed(tmp_path, toy, trace):

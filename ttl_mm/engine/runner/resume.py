@@ -23,16 +23,17 @@ from ttl_mm.compat.mmengine_private import silence_lost_gradients
 from ttl_mm.datasets.data_report import shorten
 from ttl_mm.datasets.image_list import list_path, match_lists, read_list, write_list
 from ttl_mm.datasets.train_loader import ChangedImages
+from ttl_mm.ending import system_error
 from ttl_mm.engine.runner.loop import Position
 from ttl_mm.engine.runner.resume_check import differences
 from ttl_mm.engine.runner.schedule import NewSchedule, check_optimizer, schedule_changed
 from ttl_mm.engine.state.control_group import from_first
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
-from ttl_mm.engine.state.train_state import restore, saved_gradients
+from ttl_mm.engine.state.train_state import check_state, restore, saved_gradients
 from ttl_mm.engine.state.work_dir_lock import WorkDirLock
 from ttl_mm.errors import UserError
-from ttl_mm.outputs import MARK
+from ttl_mm.outputs import MARK, mark_folder
 
 
 @dataclass
@@ -64,16 +65,22 @@ def choose_checkpoint(cfg, work_dir: Path, lock: WorkDirLock | None) -> ResumePo
                 check_work_dir(cfg, work_dir)
             choice = _look_for_checkpoint(cfg, work_dir)
             if lock is not None:
-                (work_dir / MARK).write_text('tools/train.py\n')
-        except UserError as error:
+                mark_folder(work_dir, 'tools/train.py')
+        except (UserError, OSError) as error:
             choice = error
+            if isinstance(error, OSError):
+                choice = UserError(f'{work_dir} cannot be used: {system_error(error) or error}')
             if lock is not None:
                 lock.release()
     choice = from_first(choice)
     if isinstance(choice, UserError):
         raise choice
     path, passed_over = choice
-    return ResumePoint(path, passed_over, read_sealed(path) if path else None)
+    if path is None:
+        return ResumePoint(None, passed_over)
+    checkpoint = read_sealed(path)
+    check_state(checkpoint, str(path))
+    return ResumePoint(path, passed_over, checkpoint)
 
 
 def check_work_dir(cfg, work_dir: Path) -> None:

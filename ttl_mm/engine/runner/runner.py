@@ -18,6 +18,7 @@ from ttl_mm.checkpoint.coverage import ENOUGH, load_state
 from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import read_sealed
 from ttl_mm.compat.mmengine_private import built_train_loop
+from ttl_mm.datasets.build_dataset import failures_named
 from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.guards.stall import TIMEOUT
 from ttl_mm.engine.hooks.console_hook import ConsoleHook, quiet, unquiet
@@ -142,6 +143,14 @@ class Runner(mmengine.runner.Runner):
         defaults = {'broadcast_buffers': False, 'find_unused_parameters': unused}
         given = {k: v for k, v in (model_wrapper_cfg or {}).items() if k != 'type'}
         return MMDistributedDataParallel(module=plain, **{**defaults, **given})
+
+    @staticmethod
+    def build_dataloader(dataloader, *args, **kwargs):
+        """As mmengine's, but a dataset whose files are damaged ends the run with a sentence."""
+        dataset = dataloader.get('dataset') if isinstance(dataloader, dict) else None
+        kind = dataset.get('type') if isinstance(dataset, dict) else dataset
+        with failures_named(f'the data loader of {kind}'):
+            return mmengine.runner.Runner.build_dataloader(dataloader, *args, **kwargs)
 
     def build_train_loop(self, loop):
         """Build the loop, with our parts in the place of mmengine's; log which."""

@@ -17,6 +17,7 @@ from ttl_mm.engine.state.log_history import load_log, log_state
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state
 from ttl_mm.engine.state.run_settings import RunSettings
+from ttl_mm.errors import UserError
 from ttl_mm.files.plain_json import parse_json
 from ttl_mm.version import __version__
 
@@ -24,6 +25,14 @@ from ttl_mm.version import __version__
 _OF_THIS_RUN = {
     'cfg', 'seed', 'experiment_name', 'mmengine_version', 'dataset_meta', 'loop_stage',
     'max_epochs', 'max_iters', 'eta', 'signs_of_life',
+}  # fmt: skip
+
+# what every run saves, since the first version
+_SAVED: dict[str, type | tuple[type, ...]] = {
+    'meta.epoch': int, 'meta.iter': int, 'state_dict': Mapping, 'optimizer': Mapping,
+    'param_schedulers': (Mapping, list), 'message_hub.runtime_info': Mapping,
+    'ttl_mm.ranks': list, 'ttl_mm.hooks': Mapping, 'ttl_mm.settings': Mapping,
+    'ttl_mm.config': str,
 }  # fmt: skip
 
 
@@ -66,6 +75,28 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
     runner.call_hook('before_save_checkpoint', checkpoint=state)
     state['state_dict'] = to_plain_types(state['state_dict'])
     return state
+
+
+def check_state(state: Mapping[str, Any], where: str) -> None:
+    """Refuse a sealed file that is no checkpoint of a run: anybody can seal a file.
+
+    Raises:
+        UserError: Something that every run saves is missing or of another kind.
+    """
+    for place, kind in _SAVED.items():
+        here: Any = state
+        for key in place.split('.'):
+            here = here.get(key) if isinstance(here, Mapping) else None
+        if not isinstance(here, kind) or isinstance(here, bool):
+            raise UserError(
+                f'{where} is no checkpoint of a run that can go on, its {place} is '
+                f'{type(here).__name__}: choose another file, or start from its weights with '
+                'load_from.'
+            )
+    try:
+        read_config_text(state['ttl_mm']['config'])
+    except ValueError as error:
+        raise UserError(f'{where} cannot be resumed, its config is damaged: {error}.') from error
 
 
 def restore(runner, state: Mapping[str, Any]) -> None:
