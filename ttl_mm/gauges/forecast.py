@@ -20,6 +20,8 @@ TRUST = 7.5  # in the exponent of the reference, against deviations in units of 
 NOISE = 0.15  # of the gain: uncertainty of a value that was measured just now
 LOWEST, HIGHEST = 0.02, 1.0  # exponents
 ON_TRACK, BEHIND, COLLAPSE = 'on track', 'behind', 'will collapse'
+FROM = 0.2  # of the schedule; intervals are calibrated from there on
+LENGTHS = (0.5, 1.0, 2.0)  # of the schedule, that a run is forecast for
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Reference:
     """What earlier runs say about a quantity.
 
     Args:
+        name: of the quantity, for people.
         exponent: of the curves of earlier runs, which a fit to few values stays close to.
         low, high: quantiles of the scaled errors of earlier forecasts, see :func:`scaled_error`.
         unit: a difference of this quantity that matters.
@@ -35,8 +38,10 @@ class Reference:
             the median and a high one.
         band: rows (share of the schedule, lowest and highest usual progress there). Progress is
             the gain as a share of what could be gained.
+        scale: from logged values to percent.
     """
 
+    name: str
     exponent: float
     low: float
     high: float
@@ -44,6 +49,7 @@ class Reference:
     top: float
     longer: tuple[float, float, float]
     band: Sequence[tuple[float, float, float]]
+    scale: float = 1.0
 
 
 class GainCurve(NamedTuple):
@@ -156,6 +162,44 @@ def outlook(curve: GainCurve, reference: Reference) -> tuple[str, str]:
 def gain_of_more(length: float, reference: Reference) -> Interval:
     """By which factor the whole gain grows with a schedule ``length`` times as long."""
     return Interval(*(length**exponent for exponent in reference.longer))
+
+
+class Outlook(NamedTuple):
+    """Where a run will end; all values in percent."""
+
+    name: str  # of the quantity, for people
+    seen: float  # share of the schedule at the last measurement
+    now: float
+    ends: dict[float, Interval]  # by LENGTHS
+    verdict: str
+    evidence: str
+
+    def __str__(self) -> str:
+        end = self.ends[1.0]
+        bounds = f'{end.expected:.1f} % ({end.low:.1f} to {end.high:.1f})'
+        return f'{self.name} {bounds} at the end, {self.verdict}'
+
+
+def look_ahead(key: str, steps: ArrayLike, values: ArrayLike, length: int) -> Outlook | None:
+    """The forecast of a logged quantity, or None where too little is known.
+
+    Args:
+        key: Its name in the log, one of :func:`references`.
+        steps: (N,) at which it was measured, ascending; 0 is the untrained network.
+        values: (N,) as logged; those that are not finite do not count.
+        length: Steps of the whole schedule.
+    """
+    at, found = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
+    at, found = at[np.isfinite(found)], found[np.isfinite(found)]
+    if len(at) < 2 or at[0] != 0 or not FROM <= at[-1] / length <= 1:
+        return None
+    reference = references()[key]
+    found = found * reference.scale
+    curve = fit_gain(at / length, found, reference.exponent, reference.unit)
+    ends = {part: forecast(curve, part, reference) for part in LENGTHS}
+    return Outlook(
+        reference.name, curve.seen, float(found[-1]), ends, *outlook(curve, reference)
+    )
 
 
 @cache

@@ -143,11 +143,16 @@ def nearest_neighbors(features: Tensor, neighbors: int, draw: int = 0) -> Tensor
 
 def shared_neighbors(neighbors: Tensor, other: Tensor) -> float:
     """Share of the neighbors (N, k) that are in the same row of ``other`` (N, k) too."""
+    return shares_of_images(neighbors, other).mean().item()
+
+
+def shares_of_images(neighbors: Tensor, other: Tensor) -> Tensor:
+    """The same for every image (N,); NaN where there are no neighbors."""
     if len(neighbors) != len(other):
         raise ValueError(f'{len(neighbors)} and {len(other)} images: give the same ones twice')
     if not (neighbors.shape[1] and other.shape[1]):
-        return math.nan
-    return (neighbors[:, :, None] == other[:, None]).any(dim=2).double().mean().item()
+        return torch.full((len(neighbors),), math.nan)
+    return (neighbors[:, :, None] == other[:, None]).any(dim=2).double().mean(dim=1)
 
 
 def covariance(features: Tensor) -> Tensor:
@@ -172,14 +177,18 @@ def _pair(view: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 def judge_views(views: Tensor, neighbors: int = 10) -> dict[str, float]:
     """All measures of this module, and RankMe, of Q >= 2 views of N images, (N, Q, D).
 
-    Measures of single features take the first view.
+    Measures of single features take the first view. ``view_invariance`` is
+    :func:`neighbor_overlap` of two views, with its standard error over the images.
     """
     first, second = views[:, 0], views[:, 1]
+    found = nearest_neighbors(first, neighbors), nearest_neighbors(second, neighbors, draw=1)
+    kept = shares_of_images(*found)
     return {
         'rankme': effective_rank(first),
         'lidar': lidar(views),
         'spectrum_decay': spectrum_decay(first),
         'alignment': alignment(first, second),
         'uniformity': uniformity(first),
-        'view_invariance': neighbor_overlap(first, second, neighbors),
+        'view_invariance': kept.mean().item(),
+        'view_invariance_error': kept.std(correction=0).item() / math.sqrt(len(kept)),
     }

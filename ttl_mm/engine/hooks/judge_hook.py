@@ -1,13 +1,16 @@
 """Judge the features without labels while a network trains."""
 
 import time
+from functools import partial
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from torch import Tensor
 
+from ttl_mm.engine.state.measured import remember
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+from ttl_mm.engine.state.signs_of_life import report_life
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.view_features import spread_indices, view_features
 from ttl_mm.gauges.label_free import judge_views, nearest_neighbors, shared_neighbors
@@ -30,9 +33,9 @@ class JudgeHook(Hook):
     modes and statistics of BatchNorm are afterwards what they were. How many images and how often
     follows from the length of the run, so that judging takes at most ``share`` of its work; where
     even two judgments would take more, as in a run of a few steps, it does not judge. The clock
-    has the last word: a judgment is left out where all of them together would have taken more than
-    ``share`` of the time so far. Only the one of the untrained network, which a verdict compares
-    with, and the last one are never left out.
+    has the last word: a judgment is left out where all of them together would take more than
+    ``share`` of the time so far, but for that of the untrained network, which the verdict compares
+    with (:func:`ttl_mm.gauges.verdict.verdict`).
 
     Args:
         share: Largest part of the work and of the time of the run, above 0 and below 1.
@@ -80,10 +83,9 @@ class JudgeHook(Hook):
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         done, end = runner.iter + 1, runner.max_iters  # which TimeLimitHook may have moved
-        if not is_main_process() or not is_due(done, end, self.times):
-            return
-        if done == end or self.spent + self._last <= self.share * self.seconds:
-            self._judge(runner, done)
+        if is_main_process() and is_due(done, end, self.times):
+            if self.spent + self._last <= self.share * self.seconds:
+                self._judge(runner, done)
 
     def _judge(self, runner, step: int) -> None:
         began = time.perf_counter()
@@ -95,10 +97,12 @@ class JudgeHook(Hook):
                 self._indices,
                 self.draws,
                 runner.seed,
+                partial(report_life, runner),
             )
         finally:
             set_rng_state(rng)
-        if views.shape[1] < 2:
+        if views.shape[1] < 2:  # nothing to compare: not in this run
+            self.times = 0
             return
         found = judge_views(views, self.neighbors)
         before = self._neighbors
@@ -112,7 +116,9 @@ class JudgeHook(Hook):
         epoch = step // len(runner.train_dataloader)
         self._last = time.perf_counter() - began
         self.spent += self._last
-        scores['judge/seconds'] = self.spent
+        for name, value in scores.items():
+            remember(runner, name, step, value)
+        scores['judge/seconds'] = self.spent  # of all judgments so far
         runner.visualizer.add_scalars({**scores, 'epoch': epoch, 'iter': step}, step=step)
 
 
