@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
 TRUST = 7.5  # in the exponent of the reference, against deviations in units of the quantity
-NOISE = 0.15  # of the gain: uncertainty of a value that was measured just now
+NOISE = 0.25  # of the gain: uncertainty of a single measured value
 LOWEST, HIGHEST = 0.02, 1.0  # exponents
 ON_TRACK, BEHIND, COLLAPSE = 'on track', 'behind', 'will collapse'
 FROM = 0.2  # of the schedule; intervals are calibrated from there on
@@ -59,6 +59,7 @@ class GainCurve(NamedTuple):
     gain: float  # at the end of the schedule
     exponent: float
     seen: float
+    values: int = 1  # that were measured after the start
 
     def at(self, length: float) -> float:
         """The value at a share of the schedule, or at the end of a schedule so much as long."""
@@ -67,7 +68,7 @@ class GainCurve(NamedTuple):
     def uncertainty(self, length: float, unit: float) -> float:
         """The scale of its error there: larger the farther it is from what was seen."""
         step = abs(length**self.exponent - self.seen**self.exponent)
-        return float(np.hypot(self.gain, unit)) * (NOISE + step)
+        return float(np.hypot(self.gain, unit)) * (NOISE / self.values**0.5 + step)
 
 
 class Interval(NamedTuple):
@@ -106,7 +107,7 @@ def fit_gain(shares: ArrayLike, values: ArrayLike, exponent: float, unit: float)
     first = [gains[-1] / at[-1] ** exponent, exponent]
     bounds = ([-np.inf, LOWEST], [np.inf, HIGHEST])
     gain, power = least_squares(residuals, first, bounds=bounds).x
-    return GainCurve(float(found[0]), float(gain), float(power), float(at[-1]))
+    return GainCurve(float(found[0]), float(gain), float(power), float(at[-1]), len(gains))
 
 
 def scaled_error(curve: GainCurve, length: float, outcome: float, unit: float) -> float:
