@@ -18,6 +18,7 @@ from ttl_mm.registry import HOOKS
 # the rate by more than 1. Nine of ten photographs and digits have coarse shares above 0.21 in views
 # of 32 to 96 pixels, noise has 0.01 to 0.08; a blur raises it, but not in all views.
 MOST_MOVED = 1.0
+LEAST_MOVED = 1e-3  # below, as in a warm-up, the motion of a target is lost in rounding
 LEAST_TARGET = 1e-4  # motion of a target network, as a share of that of the online network
 MOST_IDENTICAL = 0.5  # of the images
 LEAST_COARSE, PART_NOISE = 0.1, 0.25  # share of the variance, in this part of the images
@@ -105,7 +106,7 @@ def symptoms_of_weights(
             f'the weights have moved by {moved:.1f} times their own length in {steps} steps, in a '
             'healthy run by less than 0.1. Lower the learning rate.',
         )
-    if early and moved and now.target:
+    if early and moved > LEAST_MOVED and now.target:
         followed = displacement(before.target, now.target)
         if followed < LEAST_TARGET * moved:
             yield (
