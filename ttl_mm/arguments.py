@@ -93,6 +93,19 @@ def byte_size(value: str) -> int:
     return int(float(found[1]) * {'M': 10**6, 'G': 10**9, 'T': 10**12}[found[2]])
 
 
+def seconds(value: str) -> float:
+    """A type: a time such as 90s, 5m or 1.5h.
+
+    Example:
+        >>> seconds('5m')
+        300.0
+    """
+    found = re.fullmatch(r'(\d{1,6}(?:\.\d{1,3})?) ?([smh])', value.lower())
+    if not found or not float(found[1]):
+        raise argparse.ArgumentTypeError(f'{value!r} is no time: write it as 90s, 5m or 1h')
+    return float(found[1]) * {'s': 1, 'm': 60, 'h': 3600}[found[2]]
+
+
 def text(value: str) -> str:
     """A type: text that is not empty."""
     if not value.strip():

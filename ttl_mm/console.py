@@ -20,6 +20,7 @@ from rich.text import Text
 BLOCKS = '▁▂▃▄▅▆▇█'
 SPARKS = 32  # characters of the curve of the loss
 HEALTH_STYLES = {'healthy': 'green', 'losing dimensions': 'yellow', 'collapsed': 'bold red'}
+VERDICT_STYLES = {'learning': 'green', 'flat': 'yellow', **HEALTH_STYLES}
 # A display may take this share of the time at most: after a refresh that took t seconds the next
 # one comes t / MAX_SHARE seconds later, or after MIN_PAUSE.
 MAX_SHARE = 1 / 800
@@ -40,6 +41,8 @@ class Status:
     accuracies: dict[str, float] = field(default_factory=dict)  # in percent, by name
     rank: float | None = None  # effective rank of the projections
     health: str | None = None  # a key of HEALTH_STYLES
+    verdict: tuple[str, str] | None = None  # a key of VERDICT_STYLES, and the evidence
+    forecast: str | None = None
     bad_images: int = 0
     checkpoint: str | None = None  # name of the newest
 
@@ -56,6 +59,10 @@ def status_line(status: Status) -> str:
     parts += [f'{name} {value:.1f} %' for name, value in status.accuracies.items()]
     if status.rank is not None:
         parts.append(f'rank {status.rank:.1f}' + (f' ({status.health})' if status.health else ''))
+    if status.verdict is not None and status.verdict[0] != status.health:
+        parts.append(status.verdict[0])
+    if status.forecast is not None:
+        parts.append(f'forecast: {status.forecast}')
     if status.images_per_s is not None:
         parts.append(f'{status.images_per_s:.0f} images/s')
     if status.bad_images:
@@ -85,6 +92,12 @@ def status_panel(status: Status) -> RenderableType:
         health = status.health or ''
         rank = Text(f'{status.rank:.1f} dimensions  ')
         rows.add_row('rank', rank.append(health, style=HEALTH_STYLES.get(health, '')))
+    if status.verdict is not None:
+        word, evidence = status.verdict
+        text = Text(word, style=VERDICT_STYLES.get(word, ''))
+        rows.add_row('verdict', text.append(f': {evidence}', style='default'))
+    if status.forecast is not None:
+        rows.add_row('forecast', status.forecast)
     if status.images_per_s is not None:
         rows.add_row('speed', f'{status.images_per_s:.0f} images/s')
     rows.add_row('bad images', Text(str(status.bad_images), 'yellow' if status.bad_images else ''))

@@ -12,6 +12,7 @@ default_hooks = dict(
     sampler_seed=dict(type='DistSamplerSeedHook'),
     progress=dict(type='ttl_mm.ProgressHook'),
     collapse=dict(type='ttl_mm.CollapseHook'),
+    symptoms=dict(type='ttl_mm.SymptomsHook'),
     bad_images=dict(type='ttl_mm.BadImagesHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),

@@ -32,3 +32,4 @@ param_scheduler = [
 train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=100)
 env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
 auto_scale_lr = dict(enable=False, base_batch_size=104)
+default_hooks = dict(judge=dict(type='ttl_mm.JudgeHook'))

@@ -1,4 +1,4 @@
-"""Forecasts of the published runs of the efficiency study, each from its first part alone.
+"""Forecasts of the published runs, each from its first part alone.
 
     python projects/judge_validation/forecasts.py
 
@@ -19,7 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 from projects.judge_validation.pages import DOCS, fill, markdown
+from projects.judge_validation.tables import read
 from ttl_mm.gauges.forecast import (
+    FROM,
     GainCurve,
     Reference,
     calibrated,
@@ -27,34 +29,44 @@ from ttl_mm.gauges.forecast import (
     progress,
     scaled_error,
 )
+from ttl_mm.gauges.verdict import MEASURE
 from ttl_mm.report.logs import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / 'projects/efficiency_study/results'
+VALIDATION = Path(__file__).resolve().parent / 'results'
 WRITTEN = ROOT / 'ttl_mm/gauges/references.json'
 KNN = 'probe/knn_top1'
-UNIT, TOP = 4.0, 100.0  # points of accuracy
-LONG, SHORT = 'methods', ('search', 'ablations')  # 10 epochs, and 4
-RATIO = 2.5
-FROM = 0.2  # of a run
+TOP = 100.0
+FAMILIES = ('simclr', 'direct', 'moco', 'byol', 'simsiam', 'swav')
+
+
+class Quantity(NamedTuple):
+    """What is forecast, in percent."""
+
+    key: str  # in the log
+    name: str
+    unit: float  # points
+    scale: float  # from logged values to percent
+
+
+ACCURACY = Quantity(KNN, 'kNN top-1', 4.0, 1.0)
+KEPT = Quantity(MEASURE, 'neighbors kept under views', 2.0, 100.0)
 
 
 class Curve(NamedTuple):
-    """Accuracy of one published run."""
+    """One published run."""
 
-    kind: str
     setting: str  # method or ablation, without rate and seed
-    name: str
+    epochs: int
+    seed: int
     shares: np.ndarray  # of the schedule, from 0 to 1
-    values: np.ndarray
+    values: np.ndarray  # in percent
 
     @property
     def family(self) -> str:
         """Methods that differ in a setting alone are one method."""
-        for name in ('simclr', 'direct', 'moco', 'byol', 'simsiam', 'swav'):
-            if name in self.setting:
-                return name
-        return 'ttl'
+        return next((name for name in FAMILIES if name in self.setting), 'ttl')
 
 
 class Case(NamedTuple):
@@ -66,51 +78,77 @@ class Case(NamedTuple):
     outcome: float
 
 
-def read_curves(study: Path = STUDY) -> list[Curve]:
-    """All published runs that learn without labels."""
+def accuracy_curves(study: Path = STUDY) -> list[Curve]:
+    """kNN accuracy of all published runs of the efficiency study that learn without labels."""
     found = []
     for folder in sorted(study.glob('*/*')):
         if 'supervised' not in folder.name:
             iterations, values = load_run(folder).series(KNN)
-            setting = re.sub(r'-(seed|lr).*', '', folder.name)
+            setting, _, seed = re.sub(r'-lr.*', '', folder.name).partition('-seed')
+            epochs = 10 if folder.parent.name == 'methods' else 4
             shares = iterations / iterations[-1]
-            found.append(Curve(folder.parent.name, setting, folder.name, shares, values))
+            found.append(Curve(setting, epochs, int(seed or 0), shares, values))
     return found
 
 
-def pairs(curves: Sequence[Curve]) -> Iterator[tuple[Curve, Curve]]:
-    """The short and the long run of the same setting and seed."""
-    for long in curves:
-        if long.kind == LONG and long.name.endswith('seed0'):
-            same = [c for c in curves if c.kind in SHORT and c.setting == long.setting]
-            yield max(same, key=lambda c: c.values[-1]), long  # the rate that the search chose
+def kept_curves(results: Path = VALIDATION) -> list[Curve]:
+    """Neighbors kept under views, of all runs of the validation with the same views."""
+    found = []
+    for name, run in read(results).items():
+        if name.endswith('_views'):
+            continue
+        steps = np.array([row['step'] for row in run['rows']], dtype=float)
+        values = np.array([row[KEPT.key.partition('/')[2]] for row in run['rows']])
+        setting = re.sub(r'-(long|lr0\.1)$', '', name)
+        epochs = 8 if name.endswith('-long') else 4
+        found.append(Curve(setting, epochs, run['seed'], steps / steps[-1], values * KEPT.scale))
+    return found
+
+
+CURVES = {ACCURACY: accuracy_curves, KEPT: kept_curves}
+
+
+def pairs(curves: Sequence[Curve]) -> Iterator[tuple[int, int]]:
+    """Indices of the short and the long run of the same setting and seed."""
+    longest = max(c.epochs for c in curves)
+    for i, long in enumerate(curves):
+        same = [
+            j
+            for j, c in enumerate(curves)
+            if (c.setting, c.seed) == (long.setting, 0) and c.epochs < long.epochs
+        ]
+        if long.epochs == longest and long.seed == 0 and same:
+            # the rate that the search chose
+            yield max(same, key=lambda j: curves[j].values[-1]), i
 
 
 def usual_exponent(curves: Sequence[Curve]) -> float:
-    """Median of the exponents that fit whole runs of 10 epochs best, the fit left free."""
+    """Median of the exponents that fit whole runs of the longest kind best, the fit left free."""
+    longest = max(c.epochs for c in curves)
     found = [
-        fit_gain(c.shares, c.values, 0.5, unit=1e-3).exponent for c in curves if c.kind == LONG
+        fit_gain(c.shares, c.values, 0.5, unit=1e-3).exponent for c in curves if c.epochs == longest
     ]
     return float(np.median(found))
 
 
-def cases(curves: Sequence[Curve], exponent: float) -> Iterator[Case]:
+def cases(curves: Sequence[Curve], exponent: float, unit: float) -> Iterator[Case]:
     """Every forecast that the published runs allow."""
-    others: dict[str, list[tuple[float, float]]] = {c.kind + c.name: [] for c in curves}
+    others: dict[int, list[tuple[float, float]]] = {i: [] for i in range(len(curves))}
     for short, long in pairs(curves):
-        others[short.kind + short.name].append((RATIO, long.values[-1]))
-        others[long.kind + long.name].append((1 / RATIO, short.values[-1]))
-    for c in curves:
+        ratio = curves[long].epochs / curves[short].epochs
+        others[short].append((ratio, curves[long].values[-1]))
+        others[long].append((1 / ratio, curves[short].values[-1]))
+    for i, c in enumerate(curves):
         for n in range(2, len(c.shares) + 1):
             if c.shares[n - 1] < FROM:
                 continue
-            fitted = fit_gain(c.shares[:n], c.values[:n], exponent, UNIT)
+            fitted = fit_gain(c.shares[:n], c.values[:n], exponent, unit)
             ends = [(1.0, c.values[-1])] if n < len(c.shares) else []
-            for length, outcome in [*ends, *others[c.kind + c.name]]:
+            for length, outcome in [*ends, *others[i]]:
                 yield Case(c.family, fitted, length, float(outcome))
 
 
-def coverage(curves: Sequence[Curve]) -> Iterator[tuple[Case, bool, float]]:
+def coverage(curves: Sequence[Curve], unit: float) -> Iterator[tuple[Case, bool, float]]:
     """Each forecast, whether its interval holds the outcome, and how wide the interval is.
 
     Exponent and quantiles come from the other methods alone.
@@ -118,47 +156,56 @@ def coverage(curves: Sequence[Curve]) -> Iterator[tuple[Case, bool, float]]:
     for family in sorted({c.family for c in curves}):
         others = [c for c in curves if c.family != family]
         exponent = usual_exponent(others)
-        errors = [error_of(case) for case in cases(others, exponent)]
+        errors = [error_of(case, unit) for case in cases(others, exponent, unit)]
         low, high = calibrated(errors)
-        for case in cases([c for c in curves if c.family == family], exponent):
-            width = (high - low) * case.curve.uncertainty(case.length, UNIT)
-            yield case, low <= error_of(case) <= high, width
+        for case in cases([c for c in curves if c.family == family], exponent, unit):
+            width = (high - low) * case.curve.uncertainty(case.length, unit)
+            yield case, low <= error_of(case, unit) <= high, width
 
 
-def error_of(case: Case) -> float:
-    return scaled_error(case.curve, case.length, case.outcome, UNIT)
+def error_of(case: Case, unit: float) -> float:
+    return scaled_error(case.curve, case.length, case.outcome, unit)
 
 
-def reference(curves: Sequence[Curve]) -> Reference:
+def reference(quantity: Quantity) -> Reference:
     """What the package forecasts by, from all runs."""
+    curves, unit = CURVES[quantity](), quantity.unit
     exponent = usual_exponent(curves)
-    low, high = calibrated([error_of(case) for case in cases(curves, exponent)])
+    low, high = calibrated([error_of(case, unit) for case in cases(curves, exponent, unit)])
     growth = []
     for short, long in pairs(curves):
-        gains = [(run.values[-1] - run.values[0]) for run in (short, long)]
-        growth.append(np.log(gains[1] / gains[0]) / np.log(RATIO))
+        some = curves[short], curves[long]
+        gains = [max(run.values[-1] - run.values[0], 0.1 * unit) for run in some]
+        growth.append(np.log(gains[1] / gains[0]) / np.log(some[1].epochs / some[0].epochs))
     longer = np.quantile(growth, [0.1, 0.5, 0.9])
-    long_runs = [c for c in curves if c.kind == LONG]
+    longest = [c for c in curves if c.epochs == max(c.epochs for c in curves)]
     band = []
-    for i, share in enumerate(long_runs[0].shares[1:], 1):
-        made = [progress(c.values[0], c.values[i], TOP) for c in long_runs]
+    for i, share in enumerate(longest[0].shares[1:], 1):
+        made = [progress(c.values[0], c.values[i], TOP) for c in longest]
         band.append((share, *np.quantile(made, [0.1, 0.9])))
     rounded = [tuple(round(float(x), 3) for x in row) for row in band]
     numbers = (round(float(x), 3) for x in (exponent, low, high))
-    return Reference(*numbers, UNIT, TOP, tuple(round(float(x), 3) for x in longer), rounded)
+    return Reference(
+        quantity.name,
+        *numbers,
+        unit,
+        TOP,
+        tuple(round(float(x), 3) for x in longer),
+        rounded,
+        quantity.scale,
+    )
 
 
-def table(curves: Sequence[Curve]) -> str:
+def table(quantity: Quantity) -> str:
     """Coverage and width of the intervals, by length of the forecast and part that was seen."""
     found: dict[tuple[float, float], list[tuple[bool, float, float]]] = {}
-    for case, inside, width in coverage(curves):
+    for case, inside, width in coverage(CURVES[quantity](), quantity.unit):
         error = abs(case.outcome - case.curve.at(case.length))
-        key = (case.length, round(case.curve.seen, 2))
+        key = (round(case.length, 2), round(case.curve.seen, 2))
         found.setdefault(key, []).append((inside, width, error))
-    names = {1.0: 'end of the schedule', RATIO: '2.5 times the schedule', 0.4: '0.4 of it'}
     rows = []
     for (length, seen), some in sorted(found.items(), key=lambda item: (item[0][0] != 1, item[0])):
-        rows.append([names[length], f'{seen:.0%}', len(some), *_figures(some)])
+        rows.append([_length(length), f'{seen:.0%}', len(some), *_figures(some)])
     ends = [row for (length, _), some in found.items() if length == 1 for row in some]
     rows.append(['**end of the schedule**', 'all', len(ends), *_figures(ends)])
     every = [row for some in found.values() for row in some]
@@ -167,19 +214,24 @@ def table(curves: Sequence[Curve]) -> str:
     return markdown(header, rows)
 
 
+def _length(length: float) -> str:
+    if length == 1:
+        return 'end of the schedule'
+    return f'{length:g} of it' if length < 1 else f'{length:g} times the schedule'
+
+
 def _figures(some: Sequence[tuple[bool, float, float]]) -> list[str]:
     inside, width, error = np.array(some, dtype=float).T
     return [f'{inside.mean():.0%}', f'{np.median(width):.1f}', f'{np.median(error):.1f}']
 
 
 def main() -> None:
-    curves = read_curves()
-    content = json.loads(WRITTEN.read_text()) if WRITTEN.is_file() else {}
-    content[KNN] = asdict(reference(curves))
+    content = {quantity.key: asdict(reference(quantity)) for quantity in CURVES}
     WRITTEN.write_text(json.dumps(content, indent=1) + '\n')
-    text = table(curves)
-    print(text)
-    fill(DOCS, {'forecasts': text})
+    tables = {'forecasts': table(ACCURACY), 'forecasts of the measure': table(KEPT)}
+    for text in tables.values():
+        print(text)
+    fill(DOCS, tables)
 
 
 if __name__ == '__main__':

@@ -21,7 +21,6 @@ from ttl_mm.gauges.label_free import judge_views, nearest_neighbors, shared_neig
 from ttl_mm.registry import DATASETS
 
 ROOT = Path(__file__).resolve().parents[2]
-EPOCHS = 4
 SHARE_OF_IMAGES = 0.25  # 2,500 of cifar10_mini, 24 steps an epoch
 IMAGES, DRAWS, NEIGHBORS = 256, 2, 10
 LABELED = 2500  # images that the classifiers learn from
@@ -113,11 +112,11 @@ def config_of(job: Job, data: Path):
     }  # fmt: skip
     cfg.merge_from_dict({f'model.{key}': value for key, value in job.model.items()})
     cfg.optim_wrapper.optimizer.lr = job.lr
-    cfg.train_cfg.max_epochs = EPOCHS
-    cfg.param_scheduler[1].update(T_max=EPOCHS, end=EPOCHS)
+    cfg.train_cfg.max_epochs = job.epochs
+    cfg.param_scheduler[1].update(T_max=job.epochs, end=job.epochs)
     hooks = cfg.default_hooks
     if 'target_update' in hooks:
-        hooks.target_update.horizon_epochs = EPOCHS
+        hooks.target_update.horizon_epochs = job.epochs
     hooks.update(gauges=None, probe=None, checkpoint=None)
     hooks.collapse.interval = LOOK
     cfg.randomness, cfg.log_level = {'seed': job.seed}, 'ERROR'

@@ -22,6 +22,7 @@ class Job:
     method: str
     lr: float = 0.1
     seed: int = 0
+    epochs: int = 4
     model: Mapping[str, Any] = field(default_factory=dict)  # by dotted key
     view: Mapping[str, Any] = field(default_factory=dict)
 
@@ -35,6 +36,8 @@ def jobs() -> Iterator[Job]:
     for lr in (0.1, 0.5, 0.01):
         for method in METHODS:
             yield Job(f'{method}-lr{lr}', method, lr)
+    for method in METHODS:  # how much a longer schedule brings
+        yield Job(f'{method}-long', method, epochs=8)
     ours, simclr = 'ttl_direct', 'simclr'
     for deputy in (1, 'all', 52):
         yield Job(f'{ours}-deputy_{deputy}', ours, model={'head.deputy': deputy})

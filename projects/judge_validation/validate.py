@@ -20,10 +20,20 @@ from mmengine.registry import init_default_scope
 from projects.judge_validation.measure import Labeled, train_and_measure
 from projects.judge_validation.pages import DOCS, fill
 from projects.judge_validation.plan import jobs
-from projects.judge_validation.tables import read, regret_table, table
+from projects.judge_validation.tables import (
+    IN_STUDY,
+    comparable,
+    read,
+    regret_table,
+    study_runs,
+    table,
+    try_table,
+    verdict_table,
+)
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / 'results'
+TRIED = HERE / 'try.json'
 
 
 def run(data: Path, results: Path = RESULTS) -> None:
@@ -42,6 +52,18 @@ def run(data: Path, results: Path = RESULTS) -> None:
         print(f'{job.name}: kNN {last["knn"]}, {seconds:.0f} s', flush=True)
 
 
+def all_tables() -> dict[str, str]:
+    """The tables of docs/judge.md by name, but for those of forecasts.py."""
+    runs = comparable(read(RESULTS))
+    return {
+        'measures': table(runs),
+        'study': table(study_runs(), IN_STUDY),
+        'verdicts': verdict_table(runs),
+        'regret': regret_table(runs),
+        'try': try_table(json.loads(TRIED.read_text())),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('what', choices=['run', 'publish'])
@@ -50,8 +72,7 @@ def main() -> None:
     if args.what == 'run':
         run(args.data)
         return
-    runs = read(RESULTS)
-    fill(DOCS, {'measures': table(runs), 'regret': regret_table(runs)})
+    fill(DOCS, all_tables())
 
 
 if __name__ == '__main__':

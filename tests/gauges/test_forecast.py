@@ -18,19 +18,20 @@ from ttl_mm.gauges.forecast import (
     fit_gain,
     forecast,
     gain_of_more,
+    look_ahead,
     outlook,
     references,
 )
 
 SHARES = np.array([0, 0.2, 0.4, 0.6, 0.8, 1.0])
 REFERENCE = Reference(
-    0.25, -0.5, 0.5, 4.0, 100.0, (0.2, 0.3, 0.5), [(0.2, 0.1, 0.2), (1, 0.2, 0.3)]
+    'kNN', 0.25, -0.5, 0.5, 4.0, 100.0, (0.2, 0.3, 0.5), [(0.2, 0.1, 0.2), (1, 0.2, 0.3)]
 )
 
 
 def test_a_planted_curve_is_found_and_noise_is_fitted_as_by_scipy():
     exact = fit_gain(SHARES, 30 + 18 * SHARES**0.25, 0.25, unit=4)
-    assert exact == pytest.approx((30, 18, 0.25, 1.0), abs=1e-4)
+    assert exact == pytest.approx((30, 18, 0.25, 1.0, 5), abs=1e-4)
     noisy = 30 + 18 * SHARES**0.4 + np.array([0, 0.5, -0.7, 0.3, 0.2, -0.4])
     found = fit_gain(SHARES, noisy, 0.25, unit=1e-6)  # no trust in the reference
     expected, _ = curve_fit(
@@ -73,15 +74,34 @@ def test_the_verdict_compares_with_the_band():
     assert gain_of_more(2, REFERENCE) == pytest.approx((2**0.2, 2**0.3, 2**0.5))
 
 
-def test_80_percent_intervals_hold_70_to_90_percent_of_held_out_methods():
-    curves = study.read_curves()
-    found = [(case.length, inside) for case, inside, _ in study.coverage(curves)]
-    ends = [inside for length, inside in found if length == 1]
+@pytest.mark.parametrize('quantity', study.CURVES, ids=['accuracy', 'measure'])
+def test_80_percent_intervals_hold_70_to_90_percent_of_held_out_methods(quantity):
+    """From 20 % of a run on: early, in the middle, late, and all together."""
+    curves = study.CURVES[quantity]()
+    found = list(study.coverage(curves, quantity.unit))
+    ends = [(case.curve.seen, inside) for case, inside, _ in found if case.length == 1]
     assert len(ends) > 100
-    assert 0.7 <= np.mean(ends) <= 0.9
-    assert 0.7 <= np.mean([inside for _, inside in found]) <= 0.9
-    written = json.loads(json.dumps(asdict(study.reference(curves))))
-    assert json.loads(json.dumps(asdict(references()[study.KNN]))) == written
+    for low, high in ((0.2, 0.3), (0.3, 0.5), (0.5, 1.0), (0.2, 1.0)):
+        part = [inside for seen, inside in ends if low < seen + 1e-9 and seen <= high]
+        assert len(part) > 25
+        assert 0.7 <= np.mean(part) <= 0.9, (low, high)
+    assert 0.7 <= np.mean([inside for _, inside, _ in found]) <= 0.9
+    written = json.loads(json.dumps(asdict(study.reference(quantity))))
+    assert json.loads(json.dumps(asdict(references()[quantity.key]))) == written
+
+
+def test_an_outlook_needs_the_untrained_network_and_a_fifth_of_the_run():
+    values = 30 + 18 * SHARES**0.25
+    found = look_ahead(study.KNN, 100 * SHARES[:3], values[:3], 100)
+    assert found.seen == pytest.approx(0.4)
+    assert list(found.ends) == [0.5, 1.0, 2.0]
+    assert found.ends[1.0].low < 48 < found.ends[1.0].high
+    assert str(found).startswith('kNN top-1 4')
+    for steps, some in (([], []), ([0], [30]), ([5, 40], [1, 2]), ([0, 10], [1, 2])):
+        assert look_ahead(study.KNN, steps, some, 100) is None
+    assert look_ahead(study.KNN, [0, 40], [30, np.nan], 100) is None
+    kept = look_ahead(study.KEPT.key, [0, 40], [0.07, 0.12], 100)  # logged as a share
+    assert kept.now == pytest.approx(12)
 
 
 def test_impossible_curves_are_refused_with_their_values():

@@ -7,7 +7,15 @@ from scipy import linalg, stats
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-from ttl_mm.gauges import alignment, lidar, neighbor_overlap, spectrum_decay, uniformity
+from ttl_mm.gauges import (
+    alignment,
+    effective_rank,
+    judge_views,
+    lidar,
+    neighbor_overlap,
+    spectrum_decay,
+    uniformity,
+)
 
 
 def randn(*shape, seed=0):
@@ -23,6 +31,14 @@ def digits():
 def views(digits):
     """Three noisy views of each digit, (200, 3, 64)."""
     return digits[:, None] + randn(200, 3, 64)
+
+
+def test_rankme_equals_the_entropy_of_singular_values_and_ignores_turns_and_scale(digits):
+    values = np.linalg.svd(digits.double().numpy(), compute_uv=False)
+    assert effective_rank(digits) == pytest.approx(np.exp(stats.entropy(values)), rel=1e-6)
+    rotation = torch.linalg.qr(randn(64, 64, seed=3).double()).Q
+    turned = effective_rank(3 * digits.double() @ rotation)
+    assert turned == pytest.approx(effective_rank(digits), rel=1e-6)
 
 
 def test_lidar_equals_generalized_eigenvalues_of_scipy(views):
@@ -82,6 +98,19 @@ def test_neighbor_overlap_equals_scikit_learn(digits, views):
     assert neighbor_overlap(digits, digits) == 1
     unrelated = neighbor_overlap(randn(400, 8), randn(400, 8, seed=1))
     assert unrelated == pytest.approx(10 / 399, abs=0.01)
+    rotation = torch.linalg.qr(randn(64, 64, seed=3)).Q
+    turned = neighbor_overlap(7 * digits @ rotation, other, neighbors=5)
+    assert turned == pytest.approx(expected, abs=0.01)  # cosines: no turn and no scale counts
+
+
+@pytest.mark.parametrize('noise', [0.0, 1e-8])
+def test_a_collapsed_network_keeps_no_neighbors(noise):
+    """Neither on one point nor on two poles: this is the measure that verdicts go by."""
+    for poles, chance in ((1, 10 / 199), (2, 10 / 99)):
+        corners = randn(poles, 16)[torch.arange(200) % poles]
+        views = corners[:, None] + noise * randn(200, 2, 16, seed=1)
+        assert judge_views(views)['view_invariance'] == pytest.approx(chance, abs=0.02)
+        assert neighbor_overlap(views[:, 0], views[:, 0]) == pytest.approx(chance, abs=0.02)
 
 
 def test_edges_give_nan_or_an_error_that_names_the_shape():
@@ -90,12 +119,24 @@ def test_edges_give_nan_or_an_error_that_names_the_shape():
     undefined = [spectrum_decay(one), uniformity(one), neighbor_overlap(one, one)]
     undefined += [spectrum_decay(same), spectrum_decay(broken), uniformity(broken)]
     undefined += [alignment(broken, broken), neighbor_overlap(broken, broken)]
-    undefined += [lidar(broken[:, None].expand(6, 2, 4))]
+    undefined += [lidar(broken[:, None].expand(6, 2, 4)), lidar(one[:, None].expand(1, 2, 4))]
+    undefined += [v for name, v in judge_views(one[:, None].expand(1, 2, 4)).items()
+                  if name not in ('rankme', 'alignment')]  # fmt: skip
+    undefined += judge_views(broken[:, None].expand(6, 2, 4)).values()
     assert all(map(math.isnan, undefined))
     assert neighbor_overlap(randn(3, 4), randn(3, 9), neighbors=50) == 1  # all others
+    few = judge_views(randn(3, 2, 512))  # fewer images than dimensions
+    assert 2 < few['rankme'] <= 3
+    assert 1 < few['lidar'] <= 2
+    constant = judge_views(torch.full((50, 2, 64), 0.37))
+    assert (constant['lidar'], constant['alignment']) == (0, 0)
+    assert constant['rankme'] == pytest.approx(1)
+    assert constant['uniformity'] == pytest.approx(0, abs=1e-6)
+    assert math.isnan(constant['spectrum_decay'])
     for measure, *bad in (
         (lidar, randn(5, 4)),
-        (lidar, randn(1, 2, 4)),
+        (lidar, randn(4, 1, 4)),
+        (lidar, randn(0, 2, 4)),
         (uniformity, randn(2, 2, 2)),
         (alignment, randn(3, 4), randn(3, 5)),
         (neighbor_overlap, randn(3, 4), randn(2, 4)),

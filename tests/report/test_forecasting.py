@@ -25,13 +25,24 @@ def first_part(tmp_path):
 
 
 def test_the_published_end_lies_in_the_interval(first_part):
-    found = forecast_run(load_run(first_part), steps=960)
-    end, hours = found.ends['this schedule']
+    found, hours = forecast_run(load_run(first_part), steps=960)
+    end = found.ends[1.0]
     outcome = load_run(RUN).series('probe/knn_top1')[1][-1]
     assert found.seen == pytest.approx(0.4)
     assert end.low < outcome < end.high
-    assert hours == pytest.approx(load_run(first_part).hours(384) / 0.4)
-    assert found.ends['twice the schedule'][1] == pytest.approx(2 * hours)
+    assert hours[1.0] == pytest.approx(load_run(first_part).hours(384) / 0.4)
+    assert hours[2.0] == pytest.approx(2 * hours[1.0])
+
+
+def test_a_run_without_labels_is_forecast_by_the_measure(first_part, capsys):
+    log = first_part / 'vis_data' / 'scalars.json'
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if 'probe/knn_top1' in line:
+            line['judge/view_invariance'] = line.pop('probe/knn_top1') / 400
+    log.write_text('\n'.join(map(json.dumps, lines)))
+    assert not main(['forecast', str(first_part), '--steps', '960'])
+    assert 'neighbors kept under views now: ' in capsys.readouterr().out
 
 
 def test_the_command_prints_all_lengths_and_a_verdict(first_part, capsys):

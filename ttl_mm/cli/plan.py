@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttl_mm.arguments import input_folder, integer, number
+from ttl_mm.arguments import input_folder, integer, number, seconds
 from ttl_mm.cli._options import FLAG, add_out, add_overwrite, add_renamed, add_shared
 from ttl_mm.errors import UserError
 from ttl_mm.outputs import claim_file
@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = 'rank of the deputy (default: the smallest safe one, at most 10)'
     add('--k', type=integer(1), metavar='RANK', help=text)
     add_shared(parser, '--risk')
+    text = (
+        'train the plan and variants of its rate, view size and k for TIME (as 5m) in all, and '
+        'write the one that a judge without labels finds clearly better; needs --data'
+    )
+    add('--try', type=seconds, metavar='TIME', dest='trial', help=text)
     add_out(parser, 'FILE', 'the config', 'planned.py')
     add_overwrite(parser)
     add_renamed(parser, '--labelled', '--labeled')
@@ -67,16 +72,11 @@ def run(args: argparse.Namespace) -> None:
         images, classes, args.gpus, largest, recipe, args.epochs, args.k, args.risk, shares
     )
     origin = f'Planned by ttl plan from {Path(recipe_path).name}.'
-    path = planning.write_config(
-        plan,
-        recipe_path,
-        args.out,
-        args.data,
-        args.labeled,
-        origin,
-        args.overwrite,
-        args.backbone,
-    )
+    setting = planning.Setting('as planned', plan)
+    if args.trial is not None:
+        setting, found = _try(args, plan, recipe_path)
+        plan, origin = setting.plan, f'{origin} {found}'
+    path = _write(args, recipe_path, setting, args.out, origin, args.overwrite)
     if largest is not None:
         print(f'{largest} images fit into {args.memory:g} GB.\n')
     rows = [
@@ -94,6 +94,52 @@ def run(args: argparse.Namespace) -> None:
         print(f'\n! {sentence}')
     start = 'python tools/train.py' if args.gpus == 1 else 'tools/dist_train.sh'
     print(f'\n{path}\nStart: {start} {path}' + (f' {args.gpus}' if args.gpus > 1 else ''))
+
+
+def _write(
+    args: argparse.Namespace, recipe, setting, out, origin: str = 'On trial.', overwrite=False
+) -> Path:
+    from ttl_mm import planning
+
+    return planning.write_config(
+        setting.plan,
+        recipe,
+        out,
+        args.data,
+        args.labeled,
+        origin,
+        overwrite,
+        args.backbone,
+        setting.scale,
+    )
+
+
+def _try(args: argparse.Namespace, plan, recipe) -> tuple:
+    """The setting to write, and how it was found; prints the table of all."""
+    from ttl_mm import planning
+
+    if args.data is None:
+        raise UserError('--try trains on your images: give their folder with --data.')
+    tried = planning.try_settings(
+        planning.settings_to_try(plan, recipe, free_k=args.k is None),
+        lambda setting, path: _write(args, recipe, setting, path),
+        args.trial,
+        args.gpus,
+    )
+    best = planning.choose(tried)
+    rows = [
+        [
+            t.setting.name,
+            f'{t.steps}',
+            f'{t.kept:.1%} ± {t.error:.1%}',
+            'chosen' if t is best else '',
+        ]
+        for t in tried
+    ]
+    print(table(['setting', 'steps', 'neighbors kept under views', ''], rows) + '\n')
+    if best is tried[0]:
+        print('No other setting is better than the plan by more than the noise.\n')
+    return best.setting, f'Of {len(tried)} settings on trial, chosen: {best.setting.name}.'
 
 
 def _count(args: argparse.Namespace) -> tuple[int, int, list[float] | None]:

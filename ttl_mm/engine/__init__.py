@@ -12,8 +12,10 @@ from ttl_mm.engine.guards.finite import FiniteHook
 from ttl_mm.engine.guards.preemption import PreemptionHook
 from ttl_mm.engine.guards.preflight import PreflightHook
 from ttl_mm.engine.guards.stall import StallHook
+from ttl_mm.engine.guards.symptoms import SymptomsHook
 from ttl_mm.engine.hooks.checkpoint_hook import CheckpointHook
 from ttl_mm.engine.hooks.console_hook import ConsoleHook
+from ttl_mm.engine.hooks.early_stop_hook import EarlyStopHook
 from ttl_mm.engine.hooks.frozen_hook import FrozenBackboneHook
 from ttl_mm.engine.hooks.gauge_hook import GaugeHook
 from ttl_mm.engine.hooks.judge_hook import JudgeHook
@@ -37,6 +39,7 @@ __all__ = [
     'CheckpointHook',
     'CollapseHook',
     'ConsoleHook',
+    'EarlyStopHook',
     'EpochLoop',
     'FiniteHook',
     'FrozenBackboneHook',
@@ -52,6 +55,7 @@ __all__ = [
     'ResultHook',
     'Runner',
     'StallHook',
+    'SymptomsHook',
     'TargetUpdateHook',
     'TimeLimitHook',
     'TrialHook',

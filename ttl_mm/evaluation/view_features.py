@@ -4,7 +4,7 @@ Measures without labels compare views. The images and their views are the same e
 whatever changes between two checkpoints comes from the network.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,13 @@ def spread_indices(count: int, total: int) -> list[int]:
 
 
 def view_features(
-    model: Any, samples: Any, indices: Sequence[int], draws: int, seed: int, batch_size: int = 64
+    model: Any,
+    samples: Any,
+    indices: Sequence[int],
+    draws: int,
+    seed: int,
+    alive: Callable[[], None] = lambda: None,
+    batch_size: int = 64,
 ) -> Tensor:
     """Pooled features (N, Q, D) of the backbone, Q = ``draws`` times the views of a sample.
 
@@ -40,6 +46,7 @@ def view_features(
         indices: (N,) of the images.
         draws: how often each image is read, with other views each time.
         seed: of the run.
+        alive: called after every batch.
         batch_size: images per forward pass.
     """
     found = []
@@ -52,6 +59,7 @@ def view_features(
             ]
             features = [pooled(model.backbone(view))[-1].float() for view in drawn]
             found.append(torch.stack(features, dim=1).cpu())  # (n, Q, D)
+            alive()
     return torch.cat(found)
 
 

@@ -18,9 +18,11 @@ from scipy.optimize import least_squares
 from ttl_mm.files.plain_json import read_json
 
 TRUST = 7.5  # in the exponent of the reference, against deviations in units of the quantity
-NOISE = 0.15  # of the gain: uncertainty of a value that was measured just now
+NOISE = 0.25  # of the gain: uncertainty of a single measured value
 LOWEST, HIGHEST = 0.02, 1.0  # exponents
 ON_TRACK, BEHIND, COLLAPSE = 'on track', 'behind', 'will collapse'
+FROM = 0.2  # of the schedule; intervals are calibrated from there on
+LENGTHS = (0.5, 1.0, 2.0)  # of the schedule, that a run is forecast for
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Reference:
     """What earlier runs say about a quantity.
 
     Args:
+        name: of the quantity, for people.
         exponent: of the curves of earlier runs, which a fit to few values stays close to.
         low, high: quantiles of the scaled errors of earlier forecasts, see :func:`scaled_error`.
         unit: a difference of this quantity that matters.
@@ -36,8 +39,10 @@ class Reference:
             the median and a high one.
         band: rows (share of the schedule, lowest and highest usual progress there). Progress is
             the gain as a share of what could be gained.
+        scale: from logged values to percent.
     """
 
+    name: str
     exponent: float
     low: float
     high: float
@@ -45,6 +50,7 @@ class Reference:
     top: float
     longer: tuple[float, float, float]
     band: Sequence[tuple[float, float, float]]
+    scale: float = 1.0
 
 
 class GainCurve(NamedTuple):
@@ -54,6 +60,7 @@ class GainCurve(NamedTuple):
     gain: float  # at the end of the schedule
     exponent: float
     seen: float
+    values: int = 1  # that were measured after the start
 
     def at(self, length: float) -> float:
         """The value at a share of the schedule, or at the end of a schedule so much as long."""
@@ -62,7 +69,7 @@ class GainCurve(NamedTuple):
     def uncertainty(self, length: float, unit: float) -> float:
         """The scale of its error there: larger the farther it is from what was seen."""
         step = abs(length**self.exponent - self.seen**self.exponent)
-        return float(np.hypot(self.gain, unit)) * (NOISE + step)
+        return float(np.hypot(self.gain, unit)) * (NOISE / self.values**0.5 + step)
 
 
 class Interval(NamedTuple):
@@ -101,7 +108,7 @@ def fit_gain(shares: ArrayLike, values: ArrayLike, exponent: float, unit: float)
     first = [gains[-1] / at[-1] ** exponent, exponent]
     bounds = ([-np.inf, LOWEST], [np.inf, HIGHEST])
     gain, power = least_squares(residuals, first, bounds=bounds).x
-    return GainCurve(float(found[0]), float(gain), float(power), float(at[-1]))
+    return GainCurve(float(found[0]), float(gain), float(power), float(at[-1]), len(gains))
 
 
 def scaled_error(curve: GainCurve, length: float, outcome: float, unit: float) -> float:
@@ -157,6 +164,44 @@ def outlook(curve: GainCurve, reference: Reference) -> tuple[str, str]:
 def gain_of_more(length: float, reference: Reference) -> Interval:
     """By which factor the whole gain grows with a schedule ``length`` times as long."""
     return Interval(*(length**exponent for exponent in reference.longer))
+
+
+class Outlook(NamedTuple):
+    """Where a run will end; all values in percent."""
+
+    name: str  # of the quantity, for people
+    seen: float  # share of the schedule at the last measurement
+    now: float
+    ends: dict[float, Interval]  # by LENGTHS
+    verdict: str
+    evidence: str
+
+    def __str__(self) -> str:
+        end = self.ends[1.0]
+        bounds = f'{end.expected:.1f} % ({end.low:.1f} to {end.high:.1f})'
+        return f'{self.name} {bounds} at the end, {self.verdict}'
+
+
+def look_ahead(key: str, steps: ArrayLike, values: ArrayLike, length: int) -> Outlook | None:
+    """The forecast of a logged quantity, or None where too little is known.
+
+    Args:
+        key: Its name in the log, one of :func:`references`.
+        steps: (N,) at which it was measured, ascending; 0 is the untrained network.
+        values: (N,) as logged; those that are not finite do not count.
+        length: Steps of the whole schedule.
+    """
+    at, found = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
+    at, found = at[np.isfinite(found)], found[np.isfinite(found)]
+    if len(at) < 2 or at[0] != 0 or not FROM <= at[-1] / length <= 1:
+        return None
+    reference = references()[key]
+    found = found * reference.scale
+    curve = fit_gain(at / length, found, reference.exponent, reference.unit)
+    ends = {part: forecast(curve, part, reference) for part in LENGTHS}
+    return Outlook(
+        reference.name, curve.seen, float(found[-1]), ends, *outlook(curve, reference)
+    )
 
 
 @cache

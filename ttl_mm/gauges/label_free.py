@@ -13,6 +13,8 @@ from torch.nn.functional import normalize, pdist
 
 from ttl_mm.gauges.collapse import checked_matrix, effective_rank
 
+TIE = 1e-6  # cosines that differ by less are equal: features in float32 are no more exact
+
 
 def lidar(views: Tensor, delta: float = 1e-4) -> float:
     r"""Dimensions in which images differ more than the views of one image: the rank of an LDA.
@@ -21,20 +23,21 @@ def lidar(views: Tensor, delta: float = 1e-4) -> float:
     :math:`\Sigma_b` of the means of the images and the mean covariance :math:`\Sigma_w` of the
     views around them, this is :math:`\exp(-\sum_i p_i \ln p_i)` of the normalized eigenvalues
     :math:`p_i` of :math:`\Sigma_w^{-1/2} \Sigma_b \Sigma_w^{-1/2}`, where :math:`\delta I` is
-    added to :math:`\Sigma_w`. It lies in [1, min(N - 1, D)], and is 0 where all images are equal.
+    added to :math:`\Sigma_w`. It lies in [1, min(N - 1, D)], is 0 where all images are equal, and
+    NaN for a single image.
 
     Args:
-        views: (N, Q, D): Q views of each of N images, both at least 2.
+        views: (N, Q, D): Q views of each of N images, Q at least 2.
         delta: Keeps :math:`\Sigma_w` invertible.
 
     Source: Thilak et al., LiDAR: Sensing Linear Probing Performance in Joint Embedding SSL
     Architectures, 2023.
     """
     views = torch.as_tensor(views)
-    if views.ndim != 3 or min(views.shape[:2]) < 2:
-        raise ValueError(f'expected (images, views, D) with two or more of both: {views.shape}')
+    if views.ndim != 3 or not len(views) or views.shape[1] < 2:
+        raise ValueError(f'expected (images, views, D) with two or more views: {views.shape}')
     views = views.detach().double()
-    if not views.isfinite().all():
+    if len(views) < 2 or not views.isfinite().all():
         return math.nan
     means = views.mean(dim=1)  # (N, D)
     between = covariance(means)
@@ -112,32 +115,44 @@ def neighbor_overlap(features: Tensor, other: Tensor, neighbors: int = 10) -> fl
 
     With the features of two checkpoints it says how much training still rearranges the images;
     with those of two views, how little the neighbors depend on the view. Unrelated features give
-    about ``neighbors / (N - 1)``. With fewer images every other image is a neighbor.
+    about ``neighbors / (N - 1)``, and so do features that are all equal. With fewer images every
+    other image is a neighbor. NaN for a single image.
 
     Args:
         features: (N, D).
         other: (N, E) of the same images in the same order.
         neighbors: How many of them to compare.
     """
-    found = nearest_neighbors(features, neighbors), nearest_neighbors(other, neighbors)
+    found = nearest_neighbors(features, neighbors), nearest_neighbors(other, neighbors, draw=1)
     return shared_neighbors(*found)
 
 
-def nearest_neighbors(features: Tensor, neighbors: int) -> Tensor:
-    """(N, k) indices of the nearest by cosine; k = 0 for one image and for non-finite features."""
+def nearest_neighbors(features: Tensor, neighbors: int, draw: int = 0) -> Tensor:
+    """(N, k) indices of the nearest by cosine; k = 0 for one image and for non-finite features.
+
+    Which of equally near images are taken is drawn at random, differently for every ``draw``: else
+    a network that maps all images to a few points would seem to keep all neighbors.
+    """
     directions = normalize(checked_matrix(features))
     count = min(neighbors, len(directions) - 1) if directions.isfinite().all() else 0
     similarity = directions @ directions.T
+    rng = torch.Generator().manual_seed(draw)
+    similarity += TIE * torch.rand(similarity.shape, generator=rng, dtype=torch.float64)
     return similarity.fill_diagonal_(-torch.inf).topk(count, dim=1).indices
 
 
 def shared_neighbors(neighbors: Tensor, other: Tensor) -> float:
     """Share of the neighbors (N, k) that are in the same row of ``other`` (N, k) too."""
+    return shares_of_images(neighbors, other).mean().item()
+
+
+def shares_of_images(neighbors: Tensor, other: Tensor) -> Tensor:
+    """The same for every image (N,); NaN where there are no neighbors."""
     if len(neighbors) != len(other):
         raise ValueError(f'{len(neighbors)} and {len(other)} images: give the same ones twice')
     if not (neighbors.shape[1] and other.shape[1]):
-        return math.nan
-    return (neighbors[:, :, None] == other[:, None]).any(dim=2).double().mean().item()
+        return torch.full((len(neighbors),), math.nan)
+    return (neighbors[:, :, None] == other[:, None]).any(dim=2).double().mean(dim=1)
 
 
 def covariance(features: Tensor) -> Tensor:
@@ -162,14 +177,18 @@ def _pair(view: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 def judge_views(views: Tensor, neighbors: int = 10) -> dict[str, float]:
     """All measures of this module, and RankMe, of Q >= 2 views of N images, (N, Q, D).
 
-    Measures of single features take the first view.
+    Measures of single features take the first view. ``view_invariance`` is
+    :func:`neighbor_overlap` of two views, with its standard error over the images.
     """
     first, second = views[:, 0], views[:, 1]
+    found = nearest_neighbors(first, neighbors), nearest_neighbors(second, neighbors, draw=1)
+    kept = shares_of_images(*found)
     return {
         'rankme': effective_rank(first),
         'lidar': lidar(views),
         'spectrum_decay': spectrum_decay(first),
         'alignment': alignment(first, second),
         'uniformity': uniformity(first),
-        'view_invariance': neighbor_overlap(first, second, neighbors),
+        'view_invariance': kept.mean().item(),
+        'view_invariance_error': kept.std(correction=0).item() / math.sqrt(len(kept)),
     }

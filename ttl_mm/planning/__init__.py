@@ -12,6 +12,7 @@ from ttl_mm.planning.planner import (
     rank_choices,
 )
 from ttl_mm.planning.recipe import PAPER, Recipe, default_recipe, read_recipe, with_rate_of
+from ttl_mm.planning.tried import Setting, Tried, choose, settings_to_try, try_settings
 
 __all__ = [
     'PAPER',
@@ -20,7 +21,10 @@ __all__ = [
     'Plan',
     'RankChoice',
     'Recipe',
+    'Setting',
+    'Tried',
     'cautions',
+    'choose',
     'default_recipe',
     'equivalences',
     'make_plan',
@@ -28,6 +32,8 @@ __all__ = [
     'measure_recipe',
     'rank_choices',
     'read_recipe',
+    'settings_to_try',
+    'try_settings',
     'with_rate_of',
     'write_config',
 ]

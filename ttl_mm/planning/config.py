@@ -57,6 +57,7 @@ def write_config(
     origin: str = 'Planned by ttl plan.',
     overwrite: bool = False,
     backbone: str | None = None,
+    scale: float = 1.0,
 ) -> Path:
     """Write the plan as a config; returns its path.
 
@@ -69,6 +70,7 @@ def write_config(
         origin: First line of the file.
         overwrite: Whether an existing file may be replaced; never the recipe.
         backbone: Name of a network, in place of the recipe's.
+        scale: Of the size of all views, where ``data_root`` is given.
     """
     out, ours = claim_file(out, overwrite, recipe), plan.recipe
     cfg = Config.fromfile(recipe)
@@ -77,13 +79,14 @@ def write_config(
     if data_root is not None:
         first = cfg.train_dataloader.dataset.pipeline[0]['type'].rpartition('.')[2]
         opens = first == 'RandomViews' or first.startswith('LoadImage')
-        pipeline = PIPELINE if opens else f"[dict(type='ttl_mm.LoadImage'), *{PIPELINE}]"
+        steps = PIPELINE if scale == 1 else repr(_scaled_pipeline(cfg, scale))
+        pipeline = steps if opens else f"[dict(type='ttl_mm.LoadImage'), *{steps}]"
         dataset = DATASET.format(data_root=data_root, with_label=with_label, pipeline=pipeline)
     out.parent.mkdir(parents=True, exist_ok=True)
     network = find_backbone(backbone) if backbone is not None else None
     choice = OPTIMIZERS[network.norm] if network is not None else None
     text = TEMPLATE.format(
-        network='' if backbone is None else _network(backbone, cfg),
+        network=_scaled_sizes(cfg, scale) + ('' if backbone is None else _network(backbone, cfg)),
         optimizer='' if choice is None else _ADAMW.format(choice),
         groups='' if choice is None else _GROUPS,
         origin=origin,
@@ -108,6 +111,38 @@ def _network(name: str, cfg: Config) -> str:
         'data_preprocessor': {k: tuple(model.data_preprocessor[k]) for k in ('mean', 'std')},
     }
     return ''.join(f'    {key}={value!r},\n' for key, value in parts.items())
+
+
+def views_of_recipe(cfg: Config) -> list[dict]:
+    """The views of our transform in a recipe; none where it makes its views otherwise."""
+    pipeline = cfg.train_dataloader.dataset.get('pipeline', ())
+    return [view for step in pipeline for view in step.get('views', ())]
+
+
+def _scaled_pipeline(cfg: Config, scale: float) -> list[dict]:
+    """The steps of the recipe's pipeline with smaller or larger views."""
+    steps = [dict(step) for step in cfg.train_dataloader.dataset.pipeline]
+    for step in steps:
+        if 'views' in step:
+            step['views'] = [_scaled_view(view, scale) for view in step['views']]
+    return steps
+
+
+def _scaled_view(view: dict, scale: float) -> dict:
+    found = {**view, 'size': round(scale * view['size'])}
+    if 'later_sizes' in view:
+        found['later_sizes'] = [(epoch, round(scale * size)) for epoch, size in view['later_sizes']]
+    return found
+
+
+def _scaled_sizes(cfg: Config, scale: float) -> str:
+    """Lines of ``model`` for sizes that it draws from."""
+    sizes = {name: cfg.model.get(name) for name in ('online_sizes', 'target_sizes')}
+    return ''.join(
+        f'    {name}={tuple(round(scale * edge) for edge in edges)},\n'
+        for name, edges in sizes.items()
+        if edges and scale != 1
+    )
 
 
 def _stretched(scheduler: dict, ratio: float) -> str:

@@ -25,6 +25,7 @@ class Request:
     amp: str | None = None  # these three as in ``tools/train.py``
     compile: bool = False
     checkpoint_activations: bool = False
+    patience: int | None = None  # judgments
 
 
 def check_request(request: Request, machine: Machine) -> None:
@@ -36,7 +37,7 @@ def check_request(request: Request, machine: Machine) -> None:
             f'--hours {request.hours:g} is {3600 * request.hours:.3g} seconds, which planning and '
             f'starting take already: give at least --hours {SHORTEST_HOURS:g}.'
         )
-    for name in ('epochs', 'size', 'gpus'):
+    for name in ('epochs', 'size', 'gpus', 'patience'):
         value = getattr(request, name)
         if value is not None and value < 1:
             raise UserError(f'--{name} {value}: at least 1 is needed.')

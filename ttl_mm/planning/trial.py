@@ -64,6 +64,7 @@ def trial_config(config: Config, out: Path, seconds: float) -> Config:
     config = deepcopy(config)
     config.train_cfg = {'type': 'ttl_mm.IterLoop', 'max_iters': MOST_STEPS}
     config.default_hooks.checkpoint = {'type': 'ttl_mm.CheckpointHook', 'save_last': False}
+    config.default_hooks.update(judge=None, early_stop=None)
     config.default_hooks.trial = {
         'type': 'ttl_mm.TrialHook', 'out': str(out), 'started': time.time(), 'seconds': seconds,
     }  # fmt: skip

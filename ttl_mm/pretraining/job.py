@@ -61,6 +61,7 @@ def pretrain(
     amp: str | None = None,
     compile: bool = False,
     checkpoint_activations: bool = False,
+    patience: int | None = None,
     dry_run: bool = False,
     config_out: str | Path | None = None,
     say: Callable[[str], None] = print,
@@ -83,6 +84,8 @@ def pretrain(
         compile: Compile the networks with ``torch.compile``.
         checkpoint_activations: Compute activations again in the backward pass: less memory, more
             time.
+        patience: End the run after so many judgments without labels that were not better than
+            the best before.
         dry_run: Stop after the plan.
         config_out: Write the plan as a config for ``tools/train.py`` instead of training.
         say: Receives what is told to the user.
@@ -108,7 +111,7 @@ def pretrain(
     request = Request(
         tuple(_absolute(path) for path in paths), backbone, size, epochs, hours, gpus,
         _absolute(labels) if labels else None, _absolute(init) if init else None, export,
-        amp, compile, checkpoint_activations,
+        amp, compile, checkpoint_activations, patience,
     )  # fmt: skip
     folder = RunFolder(out or Path('work_dirs') / Path(request.images[0]).stem)
     if dry_run or config_out is not None:

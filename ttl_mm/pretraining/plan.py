@@ -18,6 +18,8 @@ from ttl_mm.datasets.part import Part
 from ttl_mm.engine.runner.networks import choose_networks
 from ttl_mm.engine.runner.precision import choose_precision
 from ttl_mm.evaluation.data import open_splits
+from ttl_mm.evaluation.probe import KNN
+from ttl_mm.gauges.forecast import gain_of_more, references
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.planning.image_sources import FoundImages, Sample, find_images, try_images
 from ttl_mm.planning.machine import Machine, this_machine
@@ -103,6 +105,10 @@ class Planner:
         asked = self.request
         choose_precision(cfg, asked.amp)
         choose_networks(cfg, asked.compile, asked.checkpoint_activations)
+        if asked.patience is not None:
+            cfg.default_hooks.early_stop = {
+                'type': 'ttl_mm.EarlyStopHook', 'patience': asked.patience,
+            }  # fmt: skip
         return cfg
 
     def table(self, plan: TrainPlan) -> str:
@@ -133,6 +139,7 @@ class Planner:
              's each'),
             ('time', duration(seconds), f'{duration(trial.start_up)} to start; a checkpoint every '
              f'{save}'),
+            *self._more_hours_row(),
             ('memory', f'{trial.memory / GIB:.1f} GB', f'measured; {machine.memory / GIB:.1f} GB '
              'are free'),
             ('disk', f'{plan.disk / GIB:.2f} GB', 'checkpoints'),
@@ -141,6 +148,14 @@ class Planner:
         left, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
         lines = [f'  {a:{left}}  {b:{middle}}  {c}' for a, b, c in rows]
         return '\n'.join([*lines, *(_caution(text) for text in plan.cautions)])
+
+    def _more_hours_row(self) -> list[tuple[str, str, str]]:
+        """What twice the hours would buy, where hours were asked for."""
+        if self.request.hours is None:
+            return []
+        low, expected, high = (gain - 1 for gain in gain_of_more(2.0, references()[KNN]))
+        gain = f'{expected:.0%} ({low:.0%} to {high:.0%}) more gain in accuracy over no training'
+        return [('twice as long', f'{2 * self.request.hours:g} h', f'{gain}, by docs/judge.md')]
 
     def _speed_row(self) -> list[tuple[str, str, str]]:
         """The options that change speed and memory, if there are any."""

@@ -5,27 +5,20 @@ from typing import NamedTuple
 import numpy as np
 
 from ttl_mm.errors import UserError
-from ttl_mm.gauges.forecast import Interval, fit_gain, forecast, outlook, references
+from ttl_mm.gauges.forecast import FROM, Outlook, look_ahead, references
 from ttl_mm.report.dumped_config import lookup
 from ttl_mm.report.run import Run
 
-KNN = 'probe/knn_top1'
-FROM = 0.2  # of the schedule; intervals are calibrated from there on
-LENGTHS = {'half the schedule': 0.5, 'this schedule': 1.0, 'twice the schedule': 2.0}
-
 
 class RunForecast(NamedTuple):
-    """What a run will reach."""
+    """What a run will reach, and how long it takes."""
 
-    seen: float  # share of the schedule at the last measurement
-    now: float
-    ends: dict[str, tuple[Interval, float | None]]  # by LENGTHS: accuracy, hours in all
-    verdict: str
-    evidence: str
+    outlook: Outlook
+    hours: dict[float, float | None]  # in all, by the lengths of the outlook
 
 
 def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
-    """Forecast the kNN accuracy of a run.
+    """Forecast the kNN accuracy of a run, or without labels what :class:`JudgeHook` measures.
 
     Args:
         run: Its log.
@@ -34,29 +27,26 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
     steps = steps or schedule_of(run)
     if not steps:
         raise UserError(f'{run.name} does not say how long it will be: give --steps.')
-    at, values = run.series(KNN)
-    at, first = np.unique(at, return_index=True)
-    shares = at / steps
-    if not len(at) or at[0] != 0 or shares[-1] < FROM:
-        found = f'{len(at)} values of {KNN}' + (f' up to {shares[-1]:.0%}' if len(at) else '')
-        raise UserError(
-            f'{run.name} has {found}: a forecast needs one from before the first step and one from '
-            f'at least {FROM:.0%} of the schedule. Train with --labels, or with a ProbeHook.'
-        )
-    if shares[-1] > 1:
-        raise UserError(f'--steps {steps} is too small: the run is at step {at[-1]:.0f} already.')
-    reference = references()[KNN]
-    curve = fit_gain(shares, values[first], reference.exponent, reference.unit)
-    hours = run.hours(at[-1])
-    ends = {
-        name: (
-            forecast(curve, length, reference),
-            None if hours is None else float(hours * length / shares[-1]),
-        )
-        for name, length in LENGTHS.items()
-    }
-    return RunForecast(
-        float(shares[-1]), float(values[first][-1]), ends, *outlook(curve, reference)
+    found = {}
+    for key in references():  # accuracy first
+        at, values = run.series(key)
+        at, first = np.unique(at, return_index=True)
+        if len(at) and at[-1] > steps:
+            raise UserError(
+                f'--steps {steps} is too small: the run is at step {at[-1]:.0f} already.'
+            )
+        if outlook := look_ahead(key, at, values[first], steps):
+            hours = run.hours(at[-1])
+            lengths = {
+                part: None if hours is None else float(hours * part / outlook.seen)
+                for part in outlook.ends
+            }
+            return RunForecast(outlook, lengths)
+        found[key] = f'{len(at)} values of {key}' + (f' up to {at[-1] / steps:.0%}' if at.any() else '')
+    raise UserError(
+        f'{run.name} has {" and ".join(found.values())}: a forecast needs one from before the first '
+        f'step and one from at least {FROM:.0%} of the schedule. `ttl train` logs them; a config '
+        'needs a ttl_mm.JudgeHook, or with labels a ttl_mm.ProbeHook.'
     )
 
 

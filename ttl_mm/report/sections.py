@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from ttl_mm.gauges.verdict import ERROR, HEALTH, MEASURE, verdict
 from ttl_mm.report.axes import cost_axes, duration
 from ttl_mm.report.chart import canvas, look_of
 from ttl_mm.report.figures import curves
@@ -37,6 +38,19 @@ GAUGES = (
     ('gauge/pr_omega_b', 'Pr(Ω|B)',
      'The same share among the batches that hold two images of one class.'),
 )  # fmt: skip
+JUDGED = (
+    (MEASURE, 'share of neighbors',
+     'Neighbors that an image keeps under another view: the measure that follows accuracy best '
+     'among runs with the same views. The verdict goes by it.'),
+    ('judge/stability', 'share of neighbors',
+     'Neighbors kept since the last judgment: how little training still rearranges the images.'),
+    ('judge/rankme', 'RankMe', 'Dimensions that the features use. A diagnostic.'),
+    ('judge/lidar', 'LiDAR',
+     'Dimensions in which images differ more than their views. A diagnostic.'),
+    ('judge/spectrum_decay', 'alpha-ReQ', 'Decay of the spectrum. A diagnostic.'),
+    ('judge/alignment', 'alignment', 'Distance of two views of an image. A diagnostic.'),
+    ('judge/uniformity', 'uniformity', 'Lower: spread more evenly. A diagnostic.'),
+)  # fmt: skip
 
 
 def pretraining_sections(runs: Sequence[Run], target: float | None) -> list[Section]:
@@ -45,6 +59,7 @@ def pretraining_sections(runs: Sequence[Run], target: float | None) -> list[Sect
     return [
         summary_section(runs),
         *(accuracies or [Section('Learning efficiency', NOT_MEASURED)]),
+        judged_section(runs),
         Section('Training', pictures=_pictures(runs, TRAINING)),
         Section('Clustering and collapse', pictures=_pictures(runs, GAUGES, from_zero=True)),
     ]
@@ -65,6 +80,19 @@ def summary_section(runs: Sequence[Run]) -> Section:
         if (bad := run.non_finite('loss'))
     ]
     return Section('Runs', tables=[Table(header, rows)], warnings=warnings)
+
+
+def judged_section(runs: Sequence[Run]) -> Section:
+    """A verdict on every run that was judged without labels, and the curves of all measures."""
+    rows = []
+    for run in runs:
+        _, health = run.series('health')
+        kept, errors = (list(run.series(key)[1]) for key in (MEASURE, ERROR))
+        word = dict(enumerate(HEALTH)).get(health[-1]) if len(health) else None
+        if found := verdict(kept, errors, word):
+            rows.append([run.name, *found])
+    tables = [Table(['run', 'verdict', 'evidence'], rows, text_columns=3)] if rows else []
+    return Section('Judged without labels', tables=tables, pictures=_pictures(runs, JUDGED))
 
 
 def _measured(runs: Sequence[Run]) -> list[str]:

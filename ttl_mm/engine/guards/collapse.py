@@ -10,6 +10,7 @@ from ttl_mm.engine.state.exit_codes import TrainingStopped
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.errors import UserError
 from ttl_mm.gauges.collapse import effective_rank, feature_std
+from ttl_mm.gauges.verdict import COLLAPSED, HEALTH, HEALTHY, LOSING
 from ttl_mm.registry import HOOKS
 
 # Measured on 64 digits in 64 dimensions: spread 0.79 and rank 40 before training, 0.78 and 34 in
@@ -17,8 +18,7 @@ from ttl_mm.registry import HOOKS
 MIN_SPREAD = 0.1
 MIN_RANK = 2.1
 MIN_RANK_SHARE = 0.06
-LOSING = 1 / 3  # of the largest rank so far; 34 of 40 was measured in healthy training
-COLLAPSED = 'collapsed'
+LEAST_OF_HIGHEST = 1 / 3  # rank, as a share of the largest so far; 34 of 40 was healthy
 REMEDY = 'Lower the learning rate, or choose a deputy of higher rank.'
 
 
@@ -72,14 +72,16 @@ class CollapseHook(Hook):
         self.highest = max(self.highest, rank)
         health = health_of(spread, rank, self.highest, *features.shape)
         runner.message_hub.update_info('health', health)
+        runner.message_hub.update_scalar('train/health', HEALTH.index(health))
         if health != COLLAPSED:
             self.alarms = 0
             return
         self.alarms += 1
+        where = 'one point' if spread < MIN_SPREAD else 'a few poles'
         finding = (
             f'collapse at iteration {runner.iter + 1}: the projections of {len(features)} images '
-            f'have a spread of {spread:.3f} (1 is even, 0 a point) and use {rank:.1f} dimensions '
-            f'of {features.shape[1]}'
+            f'lie on {where}. They have a spread of {spread:.3f} (1 is even, 0 a point) and use '
+            f'{rank:.1f} dimensions of {features.shape[1]}'
         )
         runner.logger.error(f'{finding}. {REMEDY}')
         if self.stop_after is not None and self.alarms >= self.stop_after:
@@ -90,7 +92,7 @@ def health_of(spread: float, rank: float, highest: float, images: int, dimension
     """The state of the projections in plain words; ``highest`` is the largest rank so far."""
     if is_collapsed(spread, rank, images, dimensions):
         return COLLAPSED
-    return 'losing dimensions' if rank < LOSING * highest else 'healthy'
+    return LOSING if rank < LEAST_OF_HIGHEST * highest else HEALTHY
 
 
 def is_collapsed(spread: float, rank: float, images: int, dimensions: int) -> bool:

@@ -4,6 +4,7 @@ import logging
 import shlex
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.dist import is_main_process
@@ -13,9 +14,12 @@ from mmpretrain.models.selfsup import BaseSelfSupervisor
 
 from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.console import Screen, Status, WarningLines, duration, status_line
+from ttl_mm.engine.state.measured import curve_of
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.evaluation.probe import NAMES
+from ttl_mm.gauges.forecast import look_ahead, references
+from ttl_mm.gauges.verdict import ERROR, MEASURE, verdict
 from ttl_mm.registry import HOOKS
 
 PYTHON_WARNINGS = 'py.warnings'  # the logger of logging.captureWarnings
@@ -38,6 +42,7 @@ class ConsoleHook(Hook):
     def __init__(self, title: str | None = None, next_steps: bool = True) -> None:
         self.title, self.next_steps = title, next_steps
         self.screen: Screen | None = None  # of the main process while it trains
+        self._forecasts: dict[str, tuple[Any, str | None]] = {}  # what they are of, and themselves
 
     def before_train(self, runner) -> None:
         if not is_main_process():
@@ -101,9 +106,31 @@ class ConsoleHook(Hook):
             accuracies={NAMES[k]: scalars[k].current() for k in NAMES if k in scalars},
             rank=rank.current() if rank else None,
             health=info.get('health'),
+            verdict=verdict(*kept_neighbors(runner), info.get('health')),
+            forecast=self._forecast(runner),
             bad_images=info.get('bad_images', 0),
             checkpoint=info.get('newest_checkpoint'),
         )
+
+
+    def _forecast(self, runner) -> str | None:
+        """Where the run will end, by accuracy or else without labels."""
+        for key in references():
+            curve = curve_of(runner, key)
+            of = (len(curve), runner.max_iters)
+            if self._forecasts.get(key, (None, None))[0] != of:  # else fitted before
+                steps, values = zip(*curve) if curve else ((), ())
+                found = look_ahead(key, steps, values, runner.max_iters)
+                self._forecasts[key] = (of, None if found is None else str(found))
+            if text := self._forecasts[key][1]:
+                return text
+        return None
+
+
+def kept_neighbors(runner) -> tuple[list[float], list[float]]:
+    """What JudgeHook has measured so far, and its errors."""
+    kept, errors = ([value for _, value in curve_of(runner, key)] for key in (MEASURE, ERROR))
+    return kept, errors
 
 
 def quiet(logger: MMLogger) -> None:
@@ -161,6 +188,8 @@ def _closing(runner, status: Status, seconds: float, next_steps: bool) -> list[s
     lines = [
         '  '.join([f'{"Finished" if whole else "Ended"} in {duration(seconds)}.', *results]),
     ]
+    if status.verdict is not None:
+        lines.append('{}: {}.'.format(*status.verdict))
     folder = shlex.quote(str(runner.work_dir))
     if files:
         newest = shlex.quote(str(Path(runner.work_dir) / files[0].name))

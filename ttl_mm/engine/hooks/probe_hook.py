@@ -6,6 +6,7 @@ from typing import Any
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 
+from ttl_mm.engine.state.measured import remember
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
 from ttl_mm.engine.state.signs_of_life import report_life
@@ -77,5 +78,7 @@ class ProbeHook(Hook):
             runner.message_hub.update_scalars(scores)
         if is_main_process():
             runner.logger.info('  '.join(f'{name}: {value:.2f}' for name, value in scores.items()))
+        for name, value in scores.items():
+            remember(runner, name, step, value)
         epoch = step // len(runner.train_dataloader)
         runner.visualizer.add_scalars({**scores, 'epoch': epoch, 'iter': step}, step=step)

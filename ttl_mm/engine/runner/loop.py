@@ -118,6 +118,11 @@ class EpochLoop(ExactLoop, EpochBasedTrainLoop):
 
     counts_epochs = True
 
+    def end_after(self, epochs: int) -> None:
+        """Let the run have so many epochs in all, from now on."""
+        self._max_epochs = epochs
+        self._max_iters = epochs * len(self.dataloader)
+
     def run(self):
         self.runner.call_hook('before_train')
         if self.position.taken == 0:

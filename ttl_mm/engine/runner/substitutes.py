@@ -24,6 +24,7 @@ DEFAULT_HOOKS: dict[str, dict[str, Any]] = {
     'sampler_seed': {'type': 'DistSamplerSeedHook'},
     'progress': {'type': 'ttl_mm.ProgressHook'},
     'collapse': {'type': 'ttl_mm.CollapseHook'},
+    'symptoms': {'type': 'ttl_mm.SymptomsHook'},
     'bad_images': {'type': 'ttl_mm.BadImagesHook'},
     'logger': {'type': 'LoggerHook', 'interval': 50},
     'param_scheduler': {'type': 'ParamSchedulerHook'},
