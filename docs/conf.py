@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from ttl_mm.version import __version__
+from ttl_mm.version import __version__  # noqa: E402
 
 project = 'ttl_mm'
 author = 'The ttl_mm authors'
@@ -36,7 +36,7 @@ exclude_patterns = ['**/work_dirs/**']
 
 myst_heading_anchors = 4
 myst_enable_extensions = ['colon_fence']
-nb_execution_mode = 'off'  # the suite runs the notebooks, tests/test_tutorials.py
+nb_execution_mode = 'off'
 
 autodoc_typehints = 'description'
 autodoc_member_order = 'bysource'

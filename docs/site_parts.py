@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 
 def navigation(index: str) -> str:
-    """Hidden tables of contents, one per bold row of the index, with the pages of its rows.
+    r"""Hidden tables of contents, one per bold row of the index, with the pages of its rows.
 
-    >>> print(navigation('| **Use** | |\\n| [a](a.md), [b](../b/README.md) | how? |'))
+    >>> print(navigation('| **Use** | |\n| [a](a.md), [b](../b/README.md) | how? |'))
     ```{toctree}
     :hidden:
     :caption: Use

@@ -3,10 +3,10 @@
     make docs
     python tools/docs_versions.py build/site PAGES [--version 0.2.0] [--base /ttl_mm/]
 
-PAGES is a folder that a web server shows, such as a checkout of the branch gh-pages. The site becomes
-PAGES/VERSION. ``switcher.json``, from which every page lists the versions, and ``index.html``, which
-leads to the newest release, are written again. A version that is there already is replaced. The base
-is the address of PAGES on its server.
+PAGES is a folder that a web server shows, such as a checkout of the branch gh-pages. The site
+becomes PAGES/VERSION. ``switcher.json``, from which every page lists the versions, and
+``index.html``, which leads to the newest release, are written again. A version that is there
+already is replaced. The base is the address of PAGES on its server.
 """
 
 import argparse
