@@ -18,7 +18,7 @@ author = 'The ttl_mm authors'
 release = version = os.environ.get('DOCS_VERSION', __version__)
 
 extensions = [
-    'myst_nb',
+    'myst_parser',
     'sphinx.ext.autodoc',
     'sphinx.ext.napoleon',
     'sphinx.ext.viewcode',
@@ -27,7 +27,6 @@ extensions = [
 root_doc = 'docs/README'
 include_patterns = [
     'docs/**.md',
-    'docs/**.ipynb',
     '*.md',
     'configs/**README.md',
     'projects/*/README.md',
@@ -36,7 +35,6 @@ exclude_patterns = ['**/work_dirs/**']
 
 myst_heading_anchors = 4
 myst_enable_extensions = ['colon_fence']
-nb_execution_mode = 'off'
 
 autodoc_typehints = 'description'
 autodoc_member_order = 'bysource'
