@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo matrix test lint light full browser faults fuzz clean
+.PHONY: help demo matrix test lint docs light full browser faults fuzz clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ lint: full  ## style, layers of imports, types, house rules
 	@$(BIN)/python tools/import_graph.py
 	@$(BIN)/mypy
 	@$(BIN)/python tools/house_rules.py
+	@$(MAKE) --no-print-directory docs
+
+docs: full  ## the site, in build/site; a broken link or a public name without a docstring is an error
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/site
 
 clean:  ## delete the environment and what was built
 	rm -rf .venv .matrix build *.egg-info

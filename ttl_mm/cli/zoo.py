@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest='action', required=True, metavar='ACTION')
     actions.add_parser('list', help='names, sizes, what each file is for, results')
     get = actions.add_parser('get', help='fetch files, check them and print their paths')
-    get.add_argument('names', nargs='+', metavar='NAME')
+    get.add_argument('names', nargs='+', metavar='NAME', help='entries of `ttl zoo list`')
     text = 'give up when nothing arrives for so long (default: 30)'
     get.add_argument(
         '--timeout', type=number(0, 86400, above=True), default=30.0, metavar='SECONDS', help=text
@@ -27,10 +27,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     text = 'fetch a file that has no published hash, and pin the hash it then has'
     get.add_argument('--allow-unhashed', **FLAG, help=text)
     measure = actions.add_parser('measure', help='measure an entry again, as its recipe does')
-    measure.add_argument('name', metavar='NAME')
+    measure.add_argument('name', metavar='NAME', help='an entry of `ttl zoo list`')
     add_shared(measure, '--config', help="recipe (default: the entry's own)")
     publish = actions.add_parser('publish', help='make a file for the zoo out of a checkpoint')
-    publish.add_argument('checkpoint', type=weights, metavar='CHECKPOINT')
+    text = 'a checkpoint of a run'
+    publish.add_argument('checkpoint', type=weights, metavar='CHECKPOINT', help=text)
     publish.add_argument('--name', required=True, help='its name in the zoo')
     add_out(publish, 'DIR', 'the file and its manifest entry', '.')
     add_overwrite(publish)

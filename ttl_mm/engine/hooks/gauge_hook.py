@@ -30,15 +30,14 @@ class GaugeHook(Hook):
     It records the forward passes of the training and adds none of its own: it draws no random
     number and touches no weight, so a run is bit-equal with and without it.
 
-    ========================  ============================================  ======
-    scalar                    of                                            labels
-    ========================  ============================================  ======
-    gauge/std                 online projections                            no
-    gauge/effective_rank      online projections                            no
-    gauge/class_divergence    pooled backbone features, BN in training mode yes
-    gauge/pr_omega_a          predictions against target projections,       yes
-    gauge/pr_omega_b          at the ranks of the head
-    ========================  ============================================  ======
+    ======================  =================================================  ======
+    scalar                  of                                                 labels
+    ======================  =================================================  ======
+    gauge/std               online projections                                 no
+    gauge/effective_rank    online projections                                 no
+    gauge/class_divergence  pooled backbone features, BatchNorm in training    yes
+    gauge/pr_omega_a, _b    predictions against target projections, at ranks   yes
+    ======================  =================================================  ======
 
     Args:
         num_batches: How many batches at the end of an epoch are measured, per process.

@@ -26,7 +26,7 @@ def trust_ratios(params: list[Tensor], grads: list[Tensor], eta: float, decay: f
 class LARS(Optimizer):
     """Layer-wise adaptive rate scaling (You, Gitman and Ginsburg, 2017) of SGD with momentum.
 
-    For an adapted tensor, with the learning rate inside the momentum buffer:
+    For an adapted tensor, with the learning rate inside the momentum buffer::
 
         u = lr · η·|w| / (|g| + decay·|w| + ε) · (g + decay·w)
         v <- momentum·v + (1 - dampening)·u        (v = u at the first step)

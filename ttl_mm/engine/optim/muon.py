@@ -17,11 +17,11 @@ STEPS = 5
 class Muon(torch.optim.Optimizer):
     """SGD with Nesterov momentum; the update of a matrix W is made orthogonal first.
 
-    With the momentum buffer b <- m·b + g of the gradient g, and u = g + m·b,
+    With the momentum buffer b <- m·b + g of the gradient g, and u = g + m·b::
 
-        W <- W - lr·matrix_rate·(|W| / |O|)·O,   O = orthogonalized(u),
+        W <- W - lr·matrix_rate·(|W| / |O|)·O,   O = orthogonalized(u)
 
-    and W is scaled back to the norm it had. So all directions of a layer learn at one speed, and
+    Then W is scaled back to the norm it had. So all directions of a layer learn at one speed, and
     each step changes the same share of every layer. That fits layers that a normalization
     follows, which do not depend on the norm of their weights. The weights of a convolution are the
     matrix (out channels, inputs). Other tensors, biases and scales, are trained by plain SGD with
