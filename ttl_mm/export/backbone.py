@@ -65,7 +65,7 @@ def export_backbone(
         reference, size = mmpretrain_network(config, state, source), (96, 80)
     else:
         reference = adapted_network(architecture, source, prefix)
-        size = check_size(architecture, to)
+        size = check_size(architecture, to, meta)
     fresh = path.with_name(f'.{path.stem}.{uuid4().hex}{form.suffix}')
     try:
         form.write(state, meta, fresh)

@@ -1,5 +1,6 @@
 """How the network of a library is stored: in its own layout, and in those that take any network."""
 
+import json
 import warnings
 from functools import partial
 from pathlib import Path
@@ -23,13 +24,16 @@ from ttl_mm.export.formats import (
     write_safetensors,
 )
 from ttl_mm.models.adapted_backbone import AdaptedBackbone, load_adapted, network_facts, pool
-from ttl_mm.models.libraries import build_network, remove_classifier
+from ttl_mm.models.libraries import GIVEN, build_network, remove_classifier
 
 OPSET = 17
 
 _PLAIN = """\
 from ttl_mm.models import AdaptedBackbone; import torch
 network = AdaptedBackbone({arguments})
+network.load_state_dict(torch.load({path!r}, weights_only=True)['state_dict'])"""
+_GIVEN = """\
+import torch  # and make `network`, the module that was trained
 network.load_state_dict(torch.load({path!r}, weights_only=True)['state_dict'])"""
 _TORCHVISION = """\
 network = torchvision.models.get_model({name!r}{size})
@@ -39,9 +43,10 @@ network.load_state_dict(torch.load({path!r}, weights_only=True))"""
 
 def library_formats(architecture: Architecture) -> dict[str, Format]:
     """The layouts that a network of a library can be written in, by name."""
-    read = partial(_read_adapted, architecture=architecture)
+    read, library = partial(_read_adapted, architecture=architecture), architecture.library
+    plain = _GIVEN if library == GIVEN else _PLAIN
     any_network = {
-        'plain': Format('.pth', write_openmmlab, read, _PLAIN),
+        'plain': Format('.pth', write_openmmlab, read, plain),
         'safetensors': Format(
             '.safetensors', write_safetensors, read, 'safetensors.torch.load_file({path!r})'
         ),
@@ -64,7 +69,7 @@ def library_formats(architecture: Architecture) -> dict[str, Format]:
             "init_cfg=dict(type='Pretrained', checkpoint={path!r}, prefix='backbone.')",
         ),
     }  # fmt: skip
-    return {**any_network, architecture.library: own[architecture.library]}
+    return {**any_network, **({library: own[library]} if library in own else {})}
 
 
 def adapted_network(
@@ -75,10 +80,15 @@ def adapted_network(
     return lambda images: pool(backbone(images))
 
 
-def check_size(architecture: Architecture, to: str) -> tuple[int, int]:
-    """Size of the images that an export is checked on; a traced graph takes only its own."""
+def check_size(architecture: Architecture, to: str, meta: Meta) -> tuple[int, int]:
+    """Size of the images that an export is checked on.
+
+    A traced graph takes only images of one size: that of the training, or else of the library.
+    """
     facts = network_facts(*architecture)
-    edge = facts.size if to == 'onnx' else facts.sizes.nearest(96)
+    edge = facts.sizes.nearest(96)
+    if to == 'onnx':
+        edge = facts.sizes.nearest((meta.get('input') or {'size': facts.size})['size'])
     return edge, edge
 
 
@@ -123,11 +133,11 @@ class _Features(nn.Module):
 
 
 def _write_onnx(state: State, meta: Meta, path: Path, architecture: Architecture) -> None:
-    """Trace the network on images of its own size, which are the only ones the graph takes."""
-    need('onnx', 'onnx')
+    """Trace the network on images of :func:`check_size`, the only ones that the graph takes."""
+    onnx = need('onnx', 'onnx')
     backbone = AdaptedBackbone(*architecture)
     backbone.load_state_dict(state)
-    images = torch.zeros(2, 3, *check_size(architecture, 'onnx'))
+    images = torch.zeros(2, 3, *check_size(architecture, 'onnx', meta))
     options: dict[str, Any] = {
         'input_names': ['images'], 'output_names': ['features'], 'opset_version': OPSET,
         'dynamic_axes': {'images': {0: 'n'}, 'features': {0: 'n'}}, 'dynamo': False,
@@ -139,6 +149,9 @@ def _write_onnx(state: State, meta: Meta, path: Path, architecture: Architecture
         except (RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
             reason = str(error).strip().splitlines()[0][:200]
             raise UserError(f'onnx has no {architecture.network}: {reason}') from error
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {'ttl_mm': json.dumps(meta, sort_keys=True)})
+    onnx.save(model, path)
 
 
 def _read_onnx(path: Path, meta: Meta) -> Network:

@@ -18,6 +18,7 @@ from ttl_mm.engine.runner.networks import choose_networks
 from ttl_mm.engine.runner.precision import choose_precision
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.models.backbones import find_backbone
+from ttl_mm.models.libraries import given_module
 from ttl_mm.planning.image_sources import FoundImages, Sample, find_images, try_images
 from ttl_mm.planning.machine import Machine, this_machine
 from ttl_mm.planning.memory import GIB, measure_config
@@ -82,7 +83,7 @@ class Planner:
         with tempfile.TemporaryDirectory(prefix='ttl_plan_') as folder:
             config = self.config(replace(plan, steps=1), Path(folder))
             self.say(f'Trying a few steps of {plan.backbone} at {plan.size} px ...')
-            trial = run_trial(config, plan.ranks, self.request.hours)
+            trial = run_trial(config, plan.ranks, self.request.hours, given_module(plan.backbone))
         return settle(plan, trial, self.request, time.monotonic() - self.begun)
 
     def config(self, plan: TrainPlan, folder: Path) -> Config:
