@@ -54,8 +54,9 @@ def _timm_names() -> list[str]:
 
 #: options that let a transformer take images of other sizes than its own, where it has them
 _TIMM_ANY_SIZE: tuple[dict[str, Any], ...] = (
-    {'strict_img_size': False}, {'dynamic_img_size': True}, {},
-)  # fmt: skip
+    {'strict_img_size': False},
+    {'dynamic_img_size': True},
+)
 
 
 def _build_timm(name: str, size: int | None) -> Built:
@@ -65,19 +66,23 @@ def _build_timm(name: str, size: int | None) -> Built:
     if size is not None and size != edge:
         network = timm.create_model(name, num_classes=0, img_size=size)
     else:
-        tries = _TIMM_ANY_SIZE if own is not None and own.fixed_input_size else ({},)
-        network = _first_that_builds(timm.create_model, name, tries)
+        network = timm.create_model(name, num_classes=0, **timm_options(name))
     mean, std = (own.mean, own.std) if own is not None else (IMAGENET_MEAN, IMAGENET_STD)
     return Built(network, size or edge, _in_255(mean), _in_255(std))
 
 
-def _first_that_builds(create: Callable, name: str, tries: tuple[dict, ...]) -> nn.Module:
-    for options in tries[:-1]:
+@cache
+def timm_options(name: str) -> dict[str, Any]:
+    """Options of ``timm.create_model`` with which a network takes images of other sizes."""
+    timm = import_module('timm')
+    own = timm.get_pretrained_cfg(name)
+    for options in _TIMM_ANY_SIZE if own is not None and own.fixed_input_size else ():
         try:
-            return create(name, num_classes=0, **options)
+            timm.create_model(name, num_classes=0, **options)
+            return options
         except TypeError:  # a network without this option
             continue
-    return create(name, num_classes=0, **tries[-1])
+    return {}
 
 
 # torchvision
