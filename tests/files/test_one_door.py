@@ -30,6 +30,7 @@ ALLOWED = {
     'evaluation/feature_file.py os.open': 'to write',
     'explore/map_page.py .read_text': 'a template of the package',
     'explore/tables.py parquet.read_table': 'an open file',
+    'export/library_formats.py onnx.load': 'the graph that torch has just written',
     'models/libraries.py Config.fromfile': 'a config of mmpretrain',
     'planning/config.py Config.fromfile': 'a recipe, which is Python and runs',
     'planning/memory.py Config.fromfile': 'a recipe, which is Python and runs',

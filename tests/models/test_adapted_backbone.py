@@ -3,25 +3,12 @@ import torch
 from torch import nn
 
 from tests.helpers.checkpoints import assert_bit_equal
+from tests.helpers.tiny_networks import Tokens
 from ttl_mm.errors import UserError
 from ttl_mm.models import AdaptedBackbone
 from ttl_mm.models.adapted_backbone import network_facts, pool, synchronized
 from ttl_mm.models.libraries import build_network
 from ttl_mm.registry import MODELS
-
-
-class Tokens(nn.Module):
-    """Patches of 8 pixels as tokens, with or without a class token in front."""
-
-    def __init__(self, class_token):
-        super().__init__()
-        self.patches = nn.Conv2d(3, 5, 8, stride=8)
-        self.norm = nn.LayerNorm(5)
-        self.class_token = class_token
-
-    def forward(self, images):
-        tokens = self.norm(self.patches(images).flatten(2).transpose(1, 2))
-        return torch.cat([tokens[:, :1] + 1, tokens], dim=1) if self.class_token else tokens
 
 
 def test_maps_tokens_and_vectors_become_features():

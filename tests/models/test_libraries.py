@@ -10,7 +10,7 @@ def test_every_library_lists_networks_that_can_be_built():
         ('timm', 'test_vit'), ('torchvision', 'squeezenet1_1'), ('mmpretrain', 'lenet5_mnist'),
     ):  # fmt: skip
         assert f'{library}/{name}' in library_names(library)
-    assert set(LIBRARIES) == {'timm', 'torchvision', 'mmpretrain'}
+    assert set(LIBRARIES) == {'timm', 'torchvision', 'mmpretrain', 'module'}
     squeezed = build_network('torchvision/squeezenet1_1').network.eval()
     with torch.no_grad():
         assert squeezed(torch.zeros(1, 3, 64, 64)).shape == (1, 512)  # no classes
@@ -18,7 +18,7 @@ def test_every_library_lists_networks_that_can_be_built():
 
 def test_only_listed_names_are_built():
     for name in ('timm/hf-hub:someone/theirs', 'mmpretrain/../../evil', 'os/system', 'resnet18'):
-        with pytest.raises(UserError, match='is no network of timm, torchvision, mmpretrain'):
+        with pytest.raises(UserError, match='is no network of timm, torchvision or mmpretrain'):
             build_network(name)
 
 

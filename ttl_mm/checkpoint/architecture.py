@@ -12,11 +12,14 @@ from ttl_mm.files.plain_json import parse_json
 from ttl_mm.files.regular import WEIGHTS, open_regular
 
 ADAPTED = 'ttl_mm.AdaptedBackbone'  # the type in configs
-_NAME = re.compile(r'(timm|torchvision|mmpretrain)/[\w.+-]{1,200}')
+_NAME = re.compile(r'(timm|torchvision|mmpretrain|module)/[\w.+-]{1,200}')
 
 
 class Architecture(NamedTuple):
-    """A network of timm, torchvision or mmpretrain; ``size`` if it is built for one size."""
+    """A network of timm, torchvision or mmpretrain; ``size`` if it is built for one size.
+
+    ``module/NAME`` is one that was given in Python, which a file can name and not build.
+    """
 
     network: str
     size: int | None = None

@@ -16,6 +16,7 @@ from ttl_mm.errors import UserError
 from ttl_mm.models.adapted_backbone import AdaptedBackbone, load_adapted, network_facts
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.models.build_loaded import build_loaded
+from ttl_mm.models.libraries import give_module
 from ttl_mm.registry import MODELS
 from ttl_mm.zoo.cache import sha256_of
 
@@ -26,7 +27,7 @@ def load_model(
     checkpoint: str,
     config: str | None = None,
     device: str | torch.device | None = None,
-    network: str | None = None,
+    network: str | nn.Module | None = None,
 ) -> tuple[nn.Module, nn.Module, dict]:
     """The backbone, its preprocessor, and where they came from.
 
@@ -36,11 +37,12 @@ def load_model(
             is the one that the checkpoint names, or is read off the shapes, and images are
             normalized as the checkpoint says, or else as for ImageNet.
         device: a GPU if there is one, by default.
-        network: ``timm/NAME`` and so on, for a file that does not name its network.
+        network: ``timm/NAME`` and so on, for a file that does not name its network; or the module
+            whose weights the file holds.
     """
     path = resolve(checkpoint)
     trained = read_input_settings(path)
-    architecture = _architecture(path, config, network)
+    architecture = _architecture(path, config, network, trained.size if trained else None)
     if architecture is not None:
         backbone: nn.Module = load_adapted(architecture, path)
         facts = network_facts(*architecture)
@@ -69,8 +71,12 @@ def load_model(
     return backbone, preprocessor.to(device), about
 
 
-def _architecture(path: Path, config: str | None, network: str | None) -> Architecture | None:
+def _architecture(
+    path: Path, config: str | None, network: str | nn.Module | None, size: int | None
+) -> Architecture | None:
     """The network of a library that the user, the config or the file names."""
+    if isinstance(network, nn.Module):
+        network = give_module(network, size)
     if network is not None:
         find_backbone(network)  # which refuses a name that is not known
         return architecture_of(network)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from mmengine.dist import get_dist_info
-from torch import distributed
+from torch import distributed, nn
 
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline, open_splits
@@ -100,7 +100,7 @@ def _default_folder(source: Sequence[str], data: str | None, paths, how: dict) -
 def extract_splits(
     checkpoint: str, data: str | None, folder: Path, device: str | None = None,
     config: str | None = None, stages: Sequence[int] = (4,), size: int | None = None,
-    batch_size: int = 128, workers: int = 0, backbone: str | None = None,
+    batch_size: int = 128, workers: int = 0, backbone: str | nn.Module | None = None,
 ) -> tuple[Path, Path]:  # fmt: skip
     """Extract the features of both splits into ``folder``; every process does its share."""
     if data is None:

@@ -62,16 +62,16 @@ def export_backbone(
     if (trained := read_input_settings(file)) is not None:
         meta['input'] = trained._asdict()
     if architecture is None:
-        reference, size = mmpretrain_network(config, state, source), (96, 80)
+        reference = mmpretrain_network(config, state, source)
     else:
         reference = adapted_network(architecture, source, prefix)
-        size = check_size(architecture, to)
     fresh = path.with_name(f'.{path.stem}.{uuid4().hex}{form.suffix}')
     try:
         form.write(state, meta, fresh)
         if form.keeps_tensors:
             names = None if architecture is None else state
             check_tensors(state, load_backbone_state(fresh, expected=names), to)
+        size = (96, 80) if architecture is None else check_size(architecture, fresh)
         check_same(reference, form.read(fresh, meta), to, size)
         os.replace(fresh, path)
     except OSError as error:

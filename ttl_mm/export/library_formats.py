@@ -1,6 +1,8 @@
 """How the network of a library is stored: in its own layout, and in those that take any network."""
 
+import json
 import warnings
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,16 @@ from ttl_mm.export.formats import (
     write_safetensors,
 )
 from ttl_mm.models.adapted_backbone import AdaptedBackbone, load_adapted, network_facts, pool
-from ttl_mm.models.libraries import build_network, remove_classifier
+from ttl_mm.models.libraries import GIVEN, build_network, remove_classifier, timm_options
 
 OPSET = 17
 
 _PLAIN = """\
 from ttl_mm.models import AdaptedBackbone; import torch
 network = AdaptedBackbone({arguments})
+network.load_state_dict(torch.load({path!r}, weights_only=True)['state_dict'])"""
+_GIVEN = """\
+import torch  # and make `network`, the module that was trained
 network.load_state_dict(torch.load({path!r}, weights_only=True)['state_dict'])"""
 _TORCHVISION = """\
 network = torchvision.models.get_model({name!r}{size})
@@ -39,9 +44,10 @@ network.load_state_dict(torch.load({path!r}, weights_only=True))"""
 
 def library_formats(architecture: Architecture) -> dict[str, Format]:
     """The layouts that a network of a library can be written in, by name."""
-    read = partial(_read_adapted, architecture=architecture)
+    read, library = partial(_read_adapted, architecture=architecture), architecture.library
+    plain = _GIVEN if library == GIVEN else _PLAIN
     any_network = {
-        'plain': Format('.pth', write_openmmlab, read, _PLAIN),
+        'plain': Format('.pth', write_openmmlab, read, plain),
         'safetensors': Format(
             '.safetensors', write_safetensors, read, 'safetensors.torch.load_file({path!r})'
         ),
@@ -54,7 +60,7 @@ def library_formats(architecture: Architecture) -> dict[str, Format]:
     own = {
         'timm': Format(
             '.pth', write_bare, partial(_read_strictly, architecture=architecture),
-            'timm.create_model({name!r}, num_classes=0{img_size}, checkpoint_path={path!r})',
+            'timm.create_model({name!r}, num_classes=0{options}, checkpoint_path={path!r})',
         ),
         'torchvision': Format(
             '.pth', write_bare, partial(_read_strictly, architecture=architecture), _TORCHVISION
@@ -64,7 +70,7 @@ def library_formats(architecture: Architecture) -> dict[str, Format]:
             "init_cfg=dict(type='Pretrained', checkpoint={path!r}, prefix='backbone.')",
         ),
     }  # fmt: skip
-    return {**any_network, architecture.library: own[architecture.library]}
+    return {**any_network, **({library: own[library]} if library in own else {})}
 
 
 def adapted_network(
@@ -75,17 +81,23 @@ def adapted_network(
     return lambda images: pool(backbone(images))
 
 
-def check_size(architecture: Architecture, to: str) -> tuple[int, int]:
-    """Size of the images that an export is checked on; a traced graph takes only its own."""
-    facts = network_facts(*architecture)
-    edge = facts.size if to == 'onnx' else facts.sizes.nearest(96)
+def check_size(architecture: Architecture, path: Path) -> tuple[int, int]:
+    """Size of the images that an exported file is checked on; a traced graph takes only one."""
+    if path.suffix == '.onnx':
+        height, width = (
+            need('onnxruntime', 'onnx').InferenceSession(str(path)).get_inputs()[0].shape[2:]
+        )
+        return height, width
+    edge = network_facts(*architecture).sizes.nearest(96)
     return edge, edge
 
 
 def library_hint(path: str | Path, to: str, architecture: Architecture) -> str:
     """Code that loads a file that one of :func:`library_formats` has written."""
     name, size = architecture.name, architecture.size
-    classifier = ''
+    classifier, options = '', {'img_size': size} if size else {}
+    if to == 'timm' and not size:
+        options = timm_options(name)
     if to == 'torchvision':
         network = need('torchvision.models', to).get_model(name)
         classifier = remove_classifier(network, name)
@@ -95,7 +107,7 @@ def library_hint(path: str | Path, to: str, architecture: Architecture) -> str:
         classifier=classifier,
         arguments=repr(architecture.network) + (f', size={size}' if size else ''),
         size=f', image_size={size}' if size else '',
-        img_size=f', img_size={size}' if size else '',
+        options=''.join(f', {key}={value}' for key, value in options.items()),
     )
 
 
@@ -123,22 +135,55 @@ class _Features(nn.Module):
 
 
 def _write_onnx(state: State, meta: Meta, path: Path, architecture: Architecture) -> None:
-    """Trace the network on images of its own size, which are the only ones the graph takes."""
-    need('onnx', 'onnx')
+    """Trace the network on images of one size, the only ones that the graph takes.
+
+    It is the size of the training; that of the library if it is not known, or if torch can trace
+    only that: then the positions of a network need not be interpolated, nor its windows padded.
+    """
+    onnx = need('onnx', 'onnx')
+    facts = network_facts(*architecture)
     backbone = AdaptedBackbone(*architecture)
     backbone.load_state_dict(state)
-    images = torch.zeros(2, 3, *check_size(architecture, 'onnx'))
+    network = _Features(backbone).eval()
+    trained = facts.sizes.nearest((meta.get('input') or {'size': facts.size})['size'])
+    tries = [(_with_positions(network, trained), trained), (network, facts.size)]
+    for number, (features, edge) in enumerate(tries, 1):
+        try:
+            _trace(features, edge, path)
+            break
+        except (RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
+            if number == len(tries):
+                reason = str(error).strip().splitlines()[0][:200]
+                raise UserError(f'onnx has no {architecture.network}: {reason}') from error
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {'ttl_mm': json.dumps(meta, sort_keys=True)})
+    onnx.save(model, path)
+
+
+def _trace(network: nn.Module, edge: int, path: Path) -> None:
     options: dict[str, Any] = {
         'input_names': ['images'], 'output_names': ['features'], 'opset_version': OPSET,
         'dynamic_axes': {'images': {0: 'n'}, 'features': {0: 'n'}}, 'dynamo': False,
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about branches that depend on the size, which is fixed
-        try:
-            torch.onnx.export(_Features(backbone).eval(), (images,), str(path), **options)
-        except (RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
-            reason = str(error).strip().splitlines()[0][:200]
-            raise UserError(f'onnx has no {architecture.network}: {reason}') from error
+        torch.onnx.export(network, (torch.zeros(2, 3, edge, edge),), str(path), **options)
+
+
+@torch.no_grad()
+def _with_positions(network: _Features, edge: int) -> nn.Module:
+    """The network with positions interpolated once, where timm can do that and nothing changes."""
+    changed = deepcopy(network)
+    net: Any = changed.net
+    if not isinstance(getattr(net, 'pos_embed', None), Tensor) or not hasattr(
+        net, 'set_input_size'
+    ):
+        return network
+    images = torch.randn(2, 3, edge, edge, generator=torch.Generator().manual_seed(0))
+    expected = network(images)
+    net.set_input_size(img_size=edge)
+    same = torch.allclose(changed(images), expected, atol=1e-6, rtol=1e-5)
+    return changed if same else network
 
 
 def _read_onnx(path: Path, meta: Meta) -> Network:

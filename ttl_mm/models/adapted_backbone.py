@@ -18,7 +18,7 @@ from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.errors import UserError
 from ttl_mm.models.build_loaded import WithoutWeights
-from ttl_mm.models.libraries import Built, build_network
+from ttl_mm.models.libraries import Built, build_network, built_of
 from ttl_mm.models.view_sizes import ViewSizes, find_sizes, patch_size
 from ttl_mm.registry import MODELS
 
@@ -35,7 +35,7 @@ class Facts(NamedTuple):
     mean: tuple[float, ...]
     std: tuple[float, ...]
     parameters: int
-    norm: str  # 'batch', 'layer' (or group) or 'none'
+    norm: str  # 'batch', 'layer' (or group), 'both' or 'none'
     state: Mapping[str, Tensor]  # its tensors, without memory
 
 
@@ -79,7 +79,8 @@ class AdaptedBackbone(BaseModule):
     Args:
         network: ``timm/NAME``, ``torchvision/NAME``, ``mmpretrain/NAME``, or a module that maps
             images to features, see :func:`pool`.
-        size: Edge of the images to build it for, where it takes only one size.
+        size: Edge of the images to build it for, where it takes only one size; of a module, an
+            edge that it takes (default: 224).
     """
 
     out_indices = (STAGE - 1,)
@@ -92,7 +93,7 @@ class AdaptedBackbone(BaseModule):
         if isinstance(network, nn.Module):
             self.name = type(network).__name__
             self.net = network
-            self.facts = module_facts(network, size or 224)
+            self.facts = module_facts(network, size)
         else:
             self.name = network
             self.net = build_network(network, size).network
@@ -112,10 +113,13 @@ class AdaptedBackbone(BaseModule):
         return self.facts.width
 
     def init_weights(self) -> None:
-        """Weights of a file; else those that the library has drawn already, or draws here."""
+        """Weights of a file; else those that the library has drawn already, or draws here.
+
+        A module that was given keeps its own.
+        """
         if self.init_cfg:
             initialize(self, self.init_cfg)
-        elif isinstance(self.net, BaseModule):
+        elif isinstance(self.net, BaseModule) and self.name.startswith('mmpretrain/'):
             self.net.init_weights()
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
@@ -184,11 +188,9 @@ def network_facts(name: str, size: int | None = None) -> Facts:
     return facts._replace(buildable=_buildable(name, facts, patch_size(built.network)))
 
 
-def module_facts(network: nn.Module, size: int) -> Facts:
+def module_facts(network: nn.Module, size: int | None = None) -> Facts:
     """The same, of any module; ``size`` is the edge of an image that it takes."""
-    pixels = (127.5,) * 3
-    built = Built(deepcopy(network), size, pixels, pixels)
-    return _look(built, type(network).__name__, lambda: deepcopy(network))
+    return _look(built_of(network, size), type(network).__name__, lambda: deepcopy(network).cpu())
 
 
 def _buildable(name: str, facts: Facts, patch: int) -> ViewSizes | None:
@@ -269,8 +271,12 @@ def _stride(network: nn.Module, edge: int, device: str) -> int:
 
 
 def _norm(network: nn.Module) -> str:
+    """'both' where BatchNorm is beside LayerNorm or attention, as in hybrids such as MobileViT."""
     layers = list(network.modules())
-    if any(isinstance(layer, BatchNorm) for layer in layers):
-        return 'batch'
     kinds = {type(layer).__name__.lower() for layer in layers}
-    return 'layer' if any('norm' in kind for kind in kinds) else 'none'
+    batch = {type(layer).__name__.lower() for layer in layers if isinstance(layer, BatchNorm)}
+    others = any('norm' in kind for kind in kinds - batch)
+    if batch:
+        hybrid = any('layernorm' in kind or kind.endswith('attention') for kind in kinds)
+        return 'both' if hybrid else 'batch'
+    return 'layer' if others else 'none'

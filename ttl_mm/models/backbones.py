@@ -30,7 +30,7 @@ class Backbone(NamedTuple):
     config: dict[str, Any]  # for MODELS.build
     width: int  # of its features
     sizes: ViewSizes  # of the images that it can be trained on
-    norm: str = 'batch'  # or 'layer' or 'none'
+    norm: str = 'batch'  # or 'layer', 'both' or 'none'
     pixels: Pixels | None = None  # of its library, where it is of one
     one_size: bool = False  # whether it is built for the size of a run
 

@@ -1,7 +1,12 @@
-"""Networks of timm, torchvision and mmpretrain by their names there, without a classifier."""
+"""Networks of timm, torchvision and mmpretrain by their names there, without a classifier.
 
+A module that was given in Python has a name too, which only the process knows that it was given to.
+"""
+
+import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +20,7 @@ from ttl_mm.checkpoint.input_settings import MOST_PIXELS
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 
+GIVEN = 'module'  # in place of a library, for modules that were given in Python
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -48,8 +54,9 @@ def _timm_names() -> list[str]:
 
 #: options that let a transformer take images of other sizes than its own, where it has them
 _TIMM_ANY_SIZE: tuple[dict[str, Any], ...] = (
-    {'strict_img_size': False}, {'dynamic_img_size': True}, {},
-)  # fmt: skip
+    {'strict_img_size': False},
+    {'dynamic_img_size': True},
+)
 
 
 def _build_timm(name: str, size: int | None) -> Built:
@@ -59,19 +66,23 @@ def _build_timm(name: str, size: int | None) -> Built:
     if size is not None and size != edge:
         network = timm.create_model(name, num_classes=0, img_size=size)
     else:
-        tries = _TIMM_ANY_SIZE if own is not None and own.fixed_input_size else ({},)
-        network = _first_that_builds(timm.create_model, name, tries)
+        network = timm.create_model(name, num_classes=0, **timm_options(name))
     mean, std = (own.mean, own.std) if own is not None else (IMAGENET_MEAN, IMAGENET_STD)
     return Built(network, size or edge, _in_255(mean), _in_255(std))
 
 
-def _first_that_builds(create: Callable, name: str, tries: tuple[dict, ...]) -> nn.Module:
-    for options in tries[:-1]:
+@cache
+def timm_options(name: str) -> dict[str, Any]:
+    """Options of ``timm.create_model`` with which a network takes images of other sizes."""
+    timm = import_module('timm')
+    own = timm.get_pretrained_cfg(name)
+    for options in _TIMM_ANY_SIZE if own is not None and own.fixed_input_size else ():
         try:
-            return create(name, num_classes=0, **options)
+            timm.create_model(name, num_classes=0, **options)
+            return options
         except TypeError:  # a network without this option
             continue
-    return create(name, num_classes=0, **tries[-1])
+    return {}
 
 
 # torchvision
@@ -158,10 +169,74 @@ def _crop(config: Config) -> int | None:
     return next((step.crop_size for step in steps if isinstance(step.get('crop_size'), int)), None)
 
 
+# modules that were given in Python
+
+_GIVEN: dict[str, tuple[nn.Module, int | None]] = {}
+
+
+def give_module(module: nn.Module, size: int | None = None) -> str:
+    """Let :func:`build_network` know a module; the name that it has from now on.
+
+    The name follows from the classes, the plain attributes and the shapes of the module and its
+    parts: the same module has the same name in another process, and another structure another.
+
+    Args:
+        module: Maps images to features.
+        size: Edge of images that it takes, see :func:`built_of`.
+    """
+    shapes = [(name, tuple(tensor.shape)) for name, tensor in module.state_dict().items()]
+    parts = [
+        (name, type(part).__name__, _attributes(part)) for name, part in module.named_modules()
+    ]
+    digest = hashlib.sha256(repr((parts, shapes, size)).encode()).hexdigest()
+    name = f'{GIVEN}/{type(module).__name__}-{digest[:8]}'
+    _GIVEN[name] = module, size
+    return name
+
+
+def _attributes(part: nn.Module) -> list[tuple[str, Any]]:
+    """Numbers, switches and texts of a module, but for the mode that it is in."""
+
+    def is_plain(value: Any) -> bool:
+        parts = value if isinstance(value, tuple) else [value]
+        return all(part is None or isinstance(part, (bool, int, float, str)) for part in parts)
+
+    own = {name: value for name, value in vars(part).items() if name[0] != '_' and is_plain(value)}
+    own.pop('training', None)
+    return sorted(own.items())
+
+
+def given_module(name: str | None) -> tuple[nn.Module, int | None] | None:
+    """What :func:`give_module` got under this name; None if that is no such name."""
+    return _GIVEN.get(name or '')
+
+
+def built_of(module: nn.Module, size: int | None = None) -> Built:
+    """A copy of a module with its weights, and what is known about its images.
+
+    Args:
+        module: One of timm says itself what its images are like; others get those of ImageNet.
+        size: Edge of images that it takes; 224, or what a network of timm says, by default.
+    """
+    own = getattr(module, 'pretrained_cfg', None)
+    own = own if isinstance(own, Mapping) else {}
+    edge = size or (own.get('input_size') or (224,))[-1]
+    mean, std = own.get('mean') or IMAGENET_MEAN, own.get('std') or IMAGENET_STD
+    return Built(deepcopy(module).cpu(), edge, _in_255(mean), _in_255(std))
+
+
+def _build_given(name: str, size: int | None) -> Built:
+    module, edge = _GIVEN[f'{GIVEN}/{name}']
+    return built_of(module, size or edge)
+
+
 LIBRARIES = {
     'timm': Library(_timm_names, _build_timm, "pip install 'ttl-mm[timm]'"),
     'torchvision': Library(_torchvision_names, _build_torchvision, 'pip install torchvision'),
     'mmpretrain': Library(lambda: list(_mmpretrain_configs()), _build_mmpretrain, 'make light'),
+    GIVEN: Library(
+        lambda: [name.partition('/')[2] for name in _GIVEN], _build_given, 'give it in Python'
+    ),
 }
 
 
@@ -192,7 +267,12 @@ def build_network(name: str, size: int | None = None) -> Built:
     """
     library, _, rest = name.partition('/')
     if library not in LIBRARIES or name not in library_names(library):
-        raise UserError(f'{name} is no network of {", ".join(LIBRARIES)}.')
+        if library == GIVEN:
+            raise UserError(
+                f'{name} is a module that was given in Python, and only code can give it again: '
+                'name it with backbone=MODULE of ttl_mm.pretrain or evaluate_checkpoint.'
+            )
+        raise UserError(f'{name} is no network of timm, torchvision or mmpretrain.')
     if size is not None and not 1 <= size <= MOST_PIXELS:
         raise UserError(f'{name} for images of {size} pixels: use 1 to {MOST_PIXELS}.')
     try:

@@ -1,7 +1,8 @@
 """Optimizer and learning rate by the kind of network.
 
 A network with BatchNorm (ResNet, RegNet, EfficientNet, MobileNet) keeps the optimizer of the
-recipe, SGD or LARS. One with LayerNorm (ViT, Swin, ConvNeXt) or without norms gets AdamW:
+recipe, SGD or LARS. One with LayerNorm (ViT, Swin, ConvNeXt), with BatchNorm beside LayerNorm or
+attention (MobileViT, MaxViT, LeViT, whose authors take AdamW too), or without norms gets AdamW:
 
 - the rate, 5e-4 for 256 images, is that of DINO for ViT (Caron et al., 2021);
 - the decay, 0.05, is that of Swin (Liu et al., 2021) and ConvNeXt (Liu et al., 2022);
@@ -22,7 +23,9 @@ class Choice(NamedTuple):
 IMAGES = 256
 ADAMW = Choice('AdamW', lr=5e-4, weight_decay=0.05)
 #: norm of the network to its optimizer; None keeps that of the recipe
-OPTIMIZERS: dict[str, Choice | None] = {'batch': None, 'layer': ADAMW, 'none': ADAMW}
+OPTIMIZERS: dict[str, Choice | None] = {
+    'batch': None, 'layer': ADAMW, 'both': ADAMW, 'none': ADAMW,
+}  # fmt: skip
 
 
 def set_optimizer(wrapper: Any, norm: str, images: int) -> None:

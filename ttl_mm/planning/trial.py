@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mmengine.config import Config
 
-from ttl_mm.engine.runner.processes import train_in_processes
+from ttl_mm.engine.runner.processes import Given, train_in_processes
 from ttl_mm.engine.state.exit_codes import INTERRUPTED, PREEMPTED
 from ttl_mm.errors import UserError
 from ttl_mm.files.plain_json import read_json
@@ -37,7 +37,9 @@ class Trial(NamedTuple):
     memory: int
 
 
-def run_trial(config: Config, ranks: int = 1, hours: float | None = None) -> Trial:
+def run_trial(
+    config: Config, ranks: int = 1, hours: float | None = None, given: Given | None = None
+) -> Trial:
     """Train some steps by ``config``, for some seconds, and forget them.
 
     A run of given ``hours`` is measured the longer the more of them there are, up to a minute.
@@ -51,7 +53,7 @@ def run_trial(config: Config, ranks: int = 1, hours: float | None = None) -> Tri
         path = folder / 'trial.py'
         seconds = max(SECONDS, min(MOST_SECONDS, SHARE_OF_RUN * 3600 * (hours or 0)))
         trial_config(config, out, seconds).dump(path)
-        code = train_in_processes(path, folder / 'run', ranks, log)
+        code = train_in_processes(path, folder / 'run', ranks, log, given)
         if code in ENDED_BY_USER:
             raise KeyboardInterrupt
         if code:

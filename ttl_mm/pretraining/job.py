@@ -9,10 +9,11 @@ from pathlib import Path
 
 from torch import nn
 
-from ttl_mm.engine.runner.processes import train_in_processes
+from ttl_mm.engine.runner.processes import check_given, train_in_processes
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.export import FORMATS
+from ttl_mm.models.libraries import give_module, given_module
 from ttl_mm.planning.request import Request
 from ttl_mm.planning.train_config import write_train_config
 from ttl_mm.pretraining.close import close, goodbye
@@ -49,7 +50,7 @@ class Pretrained:
 def pretrain(
     images: str | Path | Sequence[str | Path],
     out: str | Path | None = None,
-    backbone: str | None = None,
+    backbone: str | nn.Module | None = None,
     size: int | None = None,
     epochs: int | None = None,
     hours: float | None = None,
@@ -73,6 +74,8 @@ def pretrain(
         images: A folder of any depth, a text file with one path a line, or several of these.
         out: Folder for everything that is written; ``work_dirs/NAME_OF_THE_IMAGES`` by default.
         backbone: A name such as 'resnet18' or 'timm/convnext_atto'; ``ttl backbones`` lists them.
+            Or a module that maps images (N, 3, H, W) to features: its weights are the start, and
+            it stays as it is; the trained copy is ``backbone`` of what is returned.
         size: Edge of the square views, in pixels.
         epochs: Length of the run.
         hours: The same in hours: steps, and the size if it is left open, are fitted into them.
@@ -100,11 +103,8 @@ def pretrain(
     """
     begun = time.monotonic() if begun is None else begun
     if isinstance(backbone, nn.Module):
-        raise UserError(
-            f'backbone={type(backbone).__name__}(...): a run trains in processes of its own, which '
-            'find a network by its name alone. Give a name that `ttl backbones` lists, or train '
-            'TTLAlgorithm(backbone=AdaptedBackbone(module), ...) with a runner of your own.'
-        )
+        check_given(backbone)
+        backbone = give_module(backbone, size)
     paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
     if export is not None and export not in FORMATS:
         raise UserError(f'--export {export} is not known: choose one of {", ".join(FORMATS)}.')
@@ -125,7 +125,8 @@ def pretrain(
             _begin(folder, request, begun, say)
         else:
             say(f'Continuing {folder.out}.')
-        if code := train_in_processes(folder.config, folder.out, folder.ranks):
+        given = given_module(request.backbone)
+        if code := train_in_processes(folder.config, folder.out, folder.ranks, given=given):
             raise RunEndedError(f'{folder.out} is not finished. The same line continues it.', code)
     written = close(folder, request)
     say(goodbye(written, request))

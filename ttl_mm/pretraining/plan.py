@@ -21,6 +21,7 @@ from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.probe import KNN
 from ttl_mm.gauges.forecast import gain_of_more, references
 from ttl_mm.models.backbones import find_backbone
+from ttl_mm.models.libraries import given_module
 from ttl_mm.planning.image_sources import FoundImages, Sample, find_images, try_images
 from ttl_mm.planning.machine import Machine, this_machine
 from ttl_mm.planning.memory import GIB, measure_config
@@ -85,7 +86,7 @@ class Planner:
         with tempfile.TemporaryDirectory(prefix='ttl_plan_') as folder:
             config = self.config(replace(plan, steps=1), Path(folder))
             self.say(f'Trying a few steps of {plan.backbone} at {plan.size} px ...')
-            trial = run_trial(config, plan.ranks, self.request.hours)
+            trial = run_trial(config, plan.ranks, self.request.hours, given_module(plan.backbone))
         return settle(plan, trial, self.request, time.monotonic() - self.begun)
 
     def config(self, plan: TrainPlan, folder: Path) -> Config:

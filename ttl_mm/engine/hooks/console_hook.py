@@ -11,6 +11,7 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook, LoggerHook
 from mmengine.logging import MMLogger
 from mmpretrain.models.selfsup import BaseSelfSupervisor
+from torch import nn
 
 from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.console import Screen, Status, WarningLines, duration, status_line
@@ -20,6 +21,7 @@ from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.evaluation.probe import NAMES
 from ttl_mm.gauges.forecast import look_ahead, references
 from ttl_mm.gauges.verdict import ERROR, MEASURE, verdict
+from ttl_mm.models.adapted_backbone import AdaptedBackbone
 from ttl_mm.registry import HOOKS
 
 PYTHON_WARNINGS = 'py.warnings'  # the logger of logging.captureWarnings
@@ -197,7 +199,16 @@ def _closing(runner, status: Status, seconds: float, next_steps: bool) -> list[s
     if not next_steps:
         return lines
     lines.append(f'Next: ttl report {folder}')
-    if files and isinstance(unwrap_model(runner.model), BaseSelfSupervisor):
+    model = unwrap_model(runner.model)
+    if files and isinstance(model, BaseSelfSupervisor):
         lines.append(f'      ttl eval {newest} --data LABELED_FOLDER --knn --linear')
-        lines.append(f'      ttl export {newest} --to torchvision')
+        lines.append(f'      ttl export {newest} --to {_layout(model.backbone)}')
     return lines
+
+
+def _layout(backbone: nn.Module) -> str:
+    """A layout that the network can be exported to: that of its own library."""
+    if not isinstance(backbone, AdaptedBackbone):
+        return 'torchvision'
+    library = backbone.name.partition('/')[0]
+    return library if library in ('timm', 'torchvision', 'mmpretrain') else 'plain'
