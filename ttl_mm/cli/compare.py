@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.errors import printable
     from ttl_mm.explore.compare_job import compare
     from ttl_mm.outputs import claim_folder
     from ttl_mm.planning.image_sources import find_images
@@ -43,4 +44,4 @@ def run(args: argparse.Namespace) -> None:
     options = {name: getattr(args, name) for name in ('config', 'size', 'batch_size', 'workers')}
     options['device'] = args.device
     for line in compare(args.sources, args.data, out, args.protocols, args.seeds, seen, options):
-        print(line)
+        print(printable(line))

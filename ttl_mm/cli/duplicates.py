@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.errors import printable
     from ttl_mm.explore.find_duplicates import find_duplicates
     from ttl_mm.outputs import claim_folder
     from ttl_mm.planning.image_sources import find_images
@@ -35,4 +36,4 @@ def run(args: argparse.Namespace) -> None:
     options = {'config': args.config, 'size': args.size, 'batch_size': args.batch_size}
     options |= {'num_workers': args.workers, 'device': args.device}
     for line in find_duplicates(found, against, args.weights, args.threshold, out, options):
-        print(line)
+        print(printable(line))
