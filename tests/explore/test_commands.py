@@ -1,7 +1,6 @@
 """``ttl embed``, ``map``, ``duplicates``, ``search`` and ``select`` on files, from end to end."""
 
 import csv
-import json
 import shutil
 import tarfile
 from pathlib import Path
@@ -15,7 +14,7 @@ from mmengine.dataset import default_collate
 
 from tests.helpers.browser import opened
 from tests.helpers.checkpoints import random_network
-from tests.helpers.images import encode, make_folder, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.cli import main
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.errors import UserError
@@ -216,7 +215,7 @@ def test_images_in_an_archive_are_looked_at_as_well(photos, copied, tmp_path):
     found, files = read_embedding(tmp_path / 'shards.csv'), read_embedding(expected)
     same = [found.paths.index(f'0.tar/{path}') for path in files.paths]
     assert len(set(same)) == len(found) == len(files)
-    np.testing.assert_array_equal(found.features[same], files.features)
+    np.testing.assert_allclose(found.features[same], files.features, rtol=1e-5)
     out, limit = tmp_path / 'out', ('--threshold', '0.95')
     assert ttl('duplicates', shards, *weights(photos), *limit, '--out', out) == 0
     assert len((out / 'clean.txt').read_text().splitlines()) == COUNT - 1
@@ -234,22 +233,3 @@ def test_the_threshold_is_found_with_altered_copies(photos, copied, tmp_path, ca
     assert ttl('duplicates', copied, *weights(photos), '--out', tmp_path / 'found') == 0
     said = capsys.readouterr().out
     assert 'of the altered copies of your images reach it' in said
-
-
-def test_compare_answers_in_its_first_sentence(photos, tmp_path, capsys):
-    data = make_folder(tmp_path / 'classes', count=20, size=32, widen=0)
-    shutil.copy(photos / 'weights.pth', photos / 'same.pth')
-    words = (photos / 'weights.pth', photos / 'same.pth', 'random', '--data', data, '--seeds', 2)
-    seen = ('--seen', data / 'ant')
-    assert ttl('compare', *words, *seen, '--out', tmp_path / 'out') == 0
-    lines = capsys.readouterr().out.splitlines()
-    verdicts = [line for line in lines if 'weights' in line]
-    assert verdicts[0].startswith('No difference between weights.pth and same.pth')
-    assert any('4 of the 12 test images were pre-trained on' in line for line in lines)
-    found = json.loads((tmp_path / 'out/comparison.json').read_text())
-    accuracy = found['accuracy']['knn']
-    assert accuracy['weights.pth'] == accuracy['same.pth']
-    assert accuracy.keys() == {'weights.pth', 'same.pth', 'random'}
-    page = (tmp_path / 'out/index.html').read_text()
-    assert page.index('No difference between weights.pth and same.pth') < page.index('Accuracy')
-    assert ttl('compare', 'random', '--data', data, '--out', tmp_path / 'other') == 2

@@ -172,7 +172,7 @@ def _kind(i: int, first: int, content: Mapping[int, int], own: int) -> str:
 
 def _cosines_to(firsts: Collection[int], near: Pairs) -> dict[tuple[int, int], float]:
     """The cosines of pairs that have one of ``firsts`` as one end, by (other end, first)."""
-    found = {}
+    found: dict[tuple[int, int], float] = {}
     for a, b in ((near.first, near.second), (near.second, near.first)):
         some = np.flatnonzero(np.isin(b, list(firsts)))
         found |= dict(zip(zip(a[some].tolist(), b[some].tolist()), near.cosine[some].tolist()))
