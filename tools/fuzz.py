@@ -472,7 +472,7 @@ def _table(name: str) -> bytes:
     places, features = np.ones((2, 2)), np.eye(2, 3, dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        write_table(path, ['a.jpg', 'b c.jpg'], [1, 2], places, features)
+        write_table(path, ['a.jpg', 'b c.jpg'], np.ones((2, 3), int), places, features)
         return path.read_bytes()
 
 

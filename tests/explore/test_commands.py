@@ -1,8 +1,9 @@
 """``ttl embed``, ``map``, ``duplicates``, ``search`` and ``select`` on files, from end to end."""
 
 import csv
-import json
 import shutil
+import tarfile
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -13,10 +14,13 @@ from mmengine.dataset import default_collate
 
 from tests.helpers.browser import opened
 from tests.helpers.checkpoints import random_network
-from tests.helpers.images import encode, make_folder, natural
+from tests.helpers.images import encode, natural
 from ttl_mm.cli import main
+from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import labelled_folder
 from ttl_mm.explore.embedding import read_embedding
+from ttl_mm.planning.image_sources import find_images, try_images
 
 COUNT, BAD = 24, 5
 
@@ -77,9 +81,10 @@ def test_features_are_those_of_an_own_forward_pass_in_every_format(photos, netwo
         np.testing.assert_allclose(again.features, found.features, rtol=1e-6)
         assert not list(photos.glob('*.features'))
     table = pyarrow.parquet.read_table(photos / 'e.parquet')
-    assert table.column_names == ['path', 'bytes', 'x', 'y', 'embedding']
+    assert table.column_names == ['path', 'bytes', 'width', 'height', 'x', 'y', 'embedding']
     sizes = [(photos / 'all' / path).stat().st_size for path in found.paths]
     assert table['bytes'].to_pylist() == sizes
+    assert set(zip(*(table[side].to_pylist() for side in ('width', 'height')))) == {(48, 40)}
 
 
 def test_an_existing_table_and_unknown_endings_are_refused(photos, embedded, capsys):
@@ -93,11 +98,24 @@ def test_an_existing_table_and_unknown_endings_are_refused(photos, embedded, cap
 
 
 def test_the_map_of_a_file_and_of_images(photos, embedded, browser, tmp_path):
-    for words in ((embedded, '--data', photos / 'all'), (photos / 'all', *weights(photos))):
-        out = tmp_path / str(len(words))
+    data = ('--data', photos / 'all')
+    sources = (embedded, *data), (photos / 'weights.pth', *data), (photos / 'all', *weights(photos))
+    for number, words in enumerate(sources):
+        out = tmp_path / str(number)
         assert ttl('map', *words, '--method', 'pca', '--out', out) == 0
         with opened(browser, out / 'index.html') as tab:
             assert tab.evaluate('ttlMap.count()') == COUNT - 1
+
+
+def test_images_that_are_not_where_a_file_says_are_asked_for(photos, embedded, tmp_path, capsys):
+    for words, reason in (
+        (('map', embedded), 'does not exist: name the folder of the images with --data'),
+        (('map', photos / 'weights.pth'), 'if it is a checkpoint, name the images with --data'),
+        (('map', photos / 'all'), 'name --weights FILE as well'),
+        (('search', photos / 'all/b/00.jpg', '--in', embedded), 'does not exist: name the folder'),
+    ):
+        assert ttl(*words, '--out', tmp_path / 'out') == 2
+        assert reason in capsys.readouterr().err
 
 
 def test_search_finds_what_a_loop_finds(photos, embedded, capsys):
@@ -121,13 +139,15 @@ def test_search_finds_what_a_loop_finds(photos, embedded, capsys):
 
 
 def test_select_writes_a_list_that_training_takes(photos, embedded, tmp_path):
-    found = read_embedding(embedded)
+    found = read_embedding(embedded, photos / 'all')
+    in_file = (embedded, '--data', photos / 'all')
     for words in ([], ['--outliers'], ['--density', '1']):
         out = tmp_path / f'{len(words)}{words[:1]}.txt'
-        assert ttl('select', embedded, '--number', 6, *words, '--out', out) == 0
+        assert ttl('select', *in_file, '--number', 6, *words, '--out', out) == 0
         names = out.read_text().split('\n')[:-1]
         assert len(set(names)) == 6
-        assert set(names) <= set(found.paths)
+        assert set(names) <= set(found.files())
+        assert try_images(find_images([out])).bad == []
 
 
 @pytest.fixture
@@ -162,14 +182,50 @@ def test_duplicates_leaks_and_a_clean_list(photos, copied, tmp_path, capsys):
     }  # fmt: skip
     clean = (out / 'clean.txt').read_text().split('\n')[:-1]
     assert len(clean) == COUNT - 1 - 1  # without the broken and the leaked one
-    assert 'a/07.jpg' not in clean
-    assert '1 images are also among' in capsys.readouterr().out
+    assert str(copied / 'a/07.jpg') not in clean
+    assert try_images(find_images([out / 'clean.txt'])).bad == []  # as training opens it
+    assert '1 image is also among the 2 other images' in capsys.readouterr().out
     assert (out / 'index.html').exists()
+
+
+def test_a_list_keeps_the_labels_of_an_evaluation(copied, tmp_path):
+    for name in ('again_00.jpg', 'copy_of_00.jpg'):
+        (copied / name).rename(copied / 'a' / name)
+    for path in copied.glob('low*'):
+        path.unlink()
+    assert ttl('duplicates', copied, '--out', tmp_path / 'exact') == 0
+    (tmp_path / 'link').symlink_to(copied)
+    clean = str(tmp_path / 'exact/clean.txt')
+    for root in (copied, tmp_path / 'link'):
+        dataset = ImageFolder(str(root), [], clean, with_label=True)
+        assert dataset.metainfo['classes'] == ('a', 'b')
+        folders = [Path(name).parent.name for name in dataset.names]
+        assert [('a', 'b')[label] for label in dataset.labels] == folders
+    with pytest.raises(UserError, match='lies outside'):
+        ImageFolder(str(tmp_path / 'test'), [], clean, with_label=True)
+
+
+def test_images_in_an_archive_are_looked_at_as_well(photos, copied, tmp_path):
+    (tmp_path / 'shards').mkdir()
+    with tarfile.open(tmp_path / 'shards/0.tar', 'w') as shard:
+        shard.add(copied, arcname='.')
+    shards, expected = tmp_path / 'shards', tmp_path / 'files.csv'
+    for source, out in ((shards, tmp_path / 'shards.csv'), (copied, expected)):
+        assert ttl('embed', source, *weights(photos), '--out', out) == 0
+    found, files = read_embedding(tmp_path / 'shards.csv'), read_embedding(expected)
+    same = [found.paths.index(f'0.tar/{path}') for path in files.paths]
+    assert len(set(same)) == len(found) == len(files)
+    np.testing.assert_allclose(found.features[same], files.features, rtol=1e-5)
+    out, limit = tmp_path / 'out', ('--threshold', '0.95')
+    assert ttl('duplicates', shards, *weights(photos), *limit, '--out', out) == 0
+    assert len((out / 'clean.txt').read_text().splitlines()) == COUNT - 1
+    assert try_images(find_images([out / 'clean.txt'])).bad == []
+    assert ttl('map', shards, *weights(photos), '--method', 'pca', '--out', tmp_path / 'map') == 0
 
 
 def test_exact_copies_need_no_weights(copied, tmp_path, capsys):
     assert ttl('duplicates', copied, '--out', tmp_path / 'exact') == 0
-    assert '1 groups of exact copies among 27 images' in capsys.readouterr().out
+    assert '1 group of exact copies among 27 images' in capsys.readouterr().out
     assert len((tmp_path / 'exact/clean.txt').read_text().split('\n')) == 25 + 1
 
 
@@ -177,22 +233,3 @@ def test_the_threshold_is_found_with_altered_copies(photos, copied, tmp_path, ca
     assert ttl('duplicates', copied, *weights(photos), '--out', tmp_path / 'found') == 0
     said = capsys.readouterr().out
     assert 'of the altered copies of your images reach it' in said
-
-
-def test_compare_answers_in_its_first_sentence(photos, tmp_path, capsys):
-    data = make_folder(tmp_path / 'classes', count=20, size=32, widen=0)
-    shutil.copy(photos / 'weights.pth', photos / 'same.pth')
-    words = (photos / 'weights.pth', photos / 'same.pth', 'random', '--data', data, '--seeds', 2)
-    seen = ('--seen', data / 'ant')
-    assert ttl('compare', *words, *seen, '--out', tmp_path / 'out') == 0
-    lines = capsys.readouterr().out.splitlines()
-    verdicts = [line for line in lines if 'weights' in line]
-    assert verdicts[0].startswith('No difference between weights.pth and same.pth')
-    assert any('4 of the 12 test images were pre-trained on' in line for line in lines)
-    found = json.loads((tmp_path / 'out/comparison.json').read_text())
-    accuracy = found['accuracy']['knn']
-    assert accuracy['weights.pth'] == accuracy['same.pth']
-    assert accuracy.keys() == {'weights.pth', 'same.pth', 'random'}
-    page = (tmp_path / 'out/index.html').read_text()
-    assert page.index('No difference between weights.pth and same.pth') < page.index('Accuracy')
-    assert ttl('compare', 'random', '--data', data, '--out', tmp_path / 'other') == 2

@@ -6,11 +6,17 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ttl_mm.evaluation.feature_file import Features
 from ttl_mm.explore.comparison import (
+    MIXED,
+    NO,
+    SAME,
+    YES,
     Interval,
     accuracy,
+    answer,
     correct_images,
     draw_rows,
     lead,
+    outcome,
     resampled,
     verdict,
 )
@@ -44,12 +50,12 @@ def test_draws_take_four_fifths_of_every_class():
 
 def test_knn_equals_scikit_learn_on_the_same_draws(splits):
     train, test = splits[0]
-    found = correct_images(train, test, 'knn', seeds=2)
     for seed in range(2):
+        found = correct_images(train, test, 'knn', seed)
         drawn = draw_rows(train.labels, seed)
         knn = KNeighborsClassifier(20, metric='cosine', weights=lambda d: np.exp((1 - d) / 0.07))
         knn.fit(train.features[drawn], train.labels[drawn])
-        assert (found[seed] == (knn.predict(test.features) == test.labels)).mean() > 0.99
+        assert (found == (knn.predict(test.features) == test.labels)).mean() > 0.99
 
 
 def test_the_interval_is_that_of_a_mean():
@@ -63,7 +69,10 @@ def test_the_interval_is_that_of_a_mean():
 
 def test_equal_features_show_no_difference_and_worse_ones_do(splits):
     judged = {
-        name: [correct_images(*features, name, seeds=3) for features in splits]
+        name: [
+            np.stack([correct_images(*features, name, seed) for seed in range(3)])
+            for features in splits
+        ]
         for name in ('knn', 'linear', 'lowshot')
     }
     same = {name: lead(good, good) for name, (good, _) in judged.items()}
@@ -76,5 +85,18 @@ def test_equal_features_show_no_difference_and_worse_ones_do(splits):
     assert verdict('A', 'B', behind).startswith('No: A is worse')
     mixed = {'knn': ahead['knn'], 'linear': behind['linear']}
     assert verdict('A', 'B', mixed).startswith('It depends')
+    assert [outcome(leads) for leads in (same, ahead, behind, mixed)] == [SAME, YES, NO, MIXED]
+    late = {'knn': same['knn'], 'linear': ahead['linear']}  # the decisive protocol is named
+    assert f'{ahead["linear"].mean:+.1f} points of linear' in verdict('A', 'B', late)
     good, _ = judged['knn']
     assert accuracy(good).mean == pytest.approx(100 * good.mean())
+
+
+def test_the_answer_about_several():
+    for outcomes, start in (
+        ({'B': YES, 'C': YES}, 'Yes: A is better than each of B, C.'),
+        ({'B': YES, 'C': SAME}, 'In part: A is better than B, but not than C.'),
+        ({'B': SAME, 'C': SAME}, 'No difference between A and any of B, C can be seen.'),
+        ({'B': NO, 'C': MIXED}, 'No: A is not better than any of B, C.'),
+    ):
+        assert answer('A', outcomes) == start

@@ -14,7 +14,7 @@ NAMES = ['a.jpg', 'folder/b, c.jpg', 'bild \udcfc.jpg']
 def tables(tmp_path):
     features = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     for suffix in FORMATS[1:]:
-        write_table(tmp_path / f'a{suffix}', NAMES, [1, 2, 3], np.ones((3, 2)), features)
+        write_table(tmp_path / f'a{suffix}', NAMES, np.ones((3, 3), int), np.ones((3, 2)), features)
     return tmp_path, features
 
 
@@ -37,7 +37,7 @@ def test_damage_is_one_sentence(tables):
         (csv, b'path,f0\na,word\n', 'could not convert'),
         (csv, b'path,f0\na,1,2\n', 'has not 2 values'),
         (csv, b'path,f0\n' + b'a' * 2**18 + b',1\n', 'field larger'),
-        (csv, rows.splitlines()[0].encode() + b'\n"', 'has not 8 values'),
+        (csv, rows.splitlines()[0].encode() + b'\n"', 'has not 10 values'),
         (npy, npy.read_bytes()[:-1], 'claims'),
         (folder / 'a.parquet', (folder / 'a.parquet').read_bytes()[:-9], 'no table of features'),
         (folder / 'a.parquet', b'PAR1', 'no table of features'),

@@ -7,14 +7,21 @@ from typing import Any
 from ttl_mm import arguments
 from ttl_mm.cli._options import FLAG, add_shared
 
-SOURCE = 'a file of `ttl embed`; or folders and lists of images, with --weights'
+SOURCE = 'a file of `ttl embed`; a checkpoint, with --data; or images, with --weights'
+DATA = 'folder of the images, for a file of `ttl embed` or a checkpoint'
 
 
 def add_source(parser: argparse.ArgumentParser, help: str = SOURCE) -> None:
     """Add the images, the weights and what a forward pass needs."""
     add = parser.add_argument
-    add('source', nargs='+', metavar='FILE_OR_IMAGES', type=arguments.input_path, help=help)
+    add('source', nargs='+', metavar='FILE_OR_CHECKPOINT', type=source_path, help=help)
+    add_shared(parser, '--data', type=arguments.input_path, help=DATA)
     add_weights(parser)
+
+
+def source_path(value: str) -> str:
+    """A type: a file, a folder, or the name of published weights."""
+    return value if '://' in value else arguments.input_path(value)
 
 
 def add_weights(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -45,23 +52,43 @@ def open_embedding(args: argparse.Namespace, cache: Path) -> Any:
     """The embedding that the arguments name; that of images is kept in ``cache``."""
     from mmengine.dist import is_main_process
 
-    from ttl_mm.errors import UserError
+    from ttl_mm.errors import printable
     from ttl_mm.explore.embedding import embed_images, read_embedding
     from ttl_mm.planning.image_sources import find_images
 
-    if not args.weights:
-        if len(args.source) > 1 or Path(args.source[0]).is_dir():
-            raise UserError(f'{args.source[0]} is a folder of images: name --weights FILE as well.')
-        return read_embedding(args.source[0], getattr(args, 'data', None) or '')
-    found = find_images(args.source)
+    data = getattr(args, 'data', None)
+    images, weights = _images_and_weights(args.source, args.weights, data)
+    if weights is None:
+        return read_embedding(args.source[0], Path(data).resolve() if data else '')
     embedding = embed_images(
-        found, args.weights, cache, args.config, args.size, args.batch_size, args.workers,
+        find_images(images), weights, cache, args.config, args.size, args.batch_size, args.workers,
         args.device, print_progress,
     )  # fmt: skip
     if embedding.broken and is_main_process():
-        some = ', '.join(embedding.broken[:3])
+        some = printable(', '.join(embedding.broken[:3]))
         print(f'{len(embedding.broken)} images cannot be read and are left out: {some}')
     return embedding
+
+
+def _images_and_weights(
+    source: list[str], weights: str | None, data: str | None
+) -> tuple[list[str], str | None]:
+    """The images to embed and the checkpoint; none of both for a file of embeddings."""
+    from ttl_mm.errors import UserError
+    from ttl_mm.explore.embedding import is_embedding
+
+    if weights is not None:
+        return source, weights
+    if len(source) > 1 or Path(source[0]).is_dir():
+        raise UserError(f'{source[0]} is a folder of images: name --weights FILE as well.')
+    if is_embedding(source[0]):
+        return [], None
+    if data is None:
+        raise UserError(
+            f'{source[0]} is no file of `ttl embed`: if it is a checkpoint, name the images '
+            'with --data DIR.'
+        )
+    return [data], source[0]
 
 
 def print_progress(done: int, total: int) -> None:

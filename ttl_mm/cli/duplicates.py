@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
-    from ttl_mm.errors import UserError
+    from ttl_mm.errors import UserError, printable
     from ttl_mm.explore.find_duplicates import find_duplicates
     from ttl_mm.outputs import claimed_folder
     from ttl_mm.planning.image_sources import find_images
@@ -39,4 +39,4 @@ def run(args: argparse.Namespace) -> None:
     with claimed_folder(args.out, 'ttl duplicates', args.overwrite) as out:
         search = (found, against, args.weights, args.threshold, out, options)
         for line in find_duplicates(*search):
-            print(line)
+            print(printable(line))

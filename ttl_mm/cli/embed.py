@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     from mmengine.dist import is_main_process
 
+    from ttl_mm.errors import printable
     from ttl_mm.explore.embedding import write_embedding
     from ttl_mm.explore.projection import project
     from ttl_mm.explore.tables import check_format
@@ -40,4 +41,7 @@ def run(args: argparse.Namespace) -> None:
     if table:
         write_embedding(embedding, out, project(embedding.features))
         cache.unlink()
-    print(f'{len(embedding):,} images, {embedding.features.shape[1]} features each: {out}')
+    name = printable(str(out))
+    print(f'{len(embedding):,} images, {embedding.features.shape[1]} features each: {name}')
+    if out.suffix == '.parquet':
+        print(f'To look at it with another tool: embedding-atlas {name} --x x --y y')

@@ -16,13 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = 'a file of `ttl embed`'
     add('--in', dest='source', metavar='FILE', type=arguments.input_file, required=True, help=text)
     add_shared(parser, '--data', type=arguments.input_folder, help='folder of the images of FILE')
-    add(
-        '--number',
-        type=arguments.integer(1),
-        default=12,
-        metavar='N',
-        help='how many (default: 12)',
-    )
+    text = 'how many (default: 12)'
+    add('--number', type=arguments.integer(1), default=12, metavar='N', help=text)
     add_weights(parser)
     add_out(parser, 'DIR', 'a page with pictures', 'none is written')
     add_overwrite(parser)
@@ -30,22 +25,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
-    from ttl_mm.explore.embedding import read_embedding
+    from ttl_mm.errors import printable
+    from ttl_mm.explore.embedding import read_embedding, require_images
     from ttl_mm.explore.pages import write_groups_page
     from ttl_mm.explore.search import find_similar
     from ttl_mm.outputs import claimed_folder
-    from ttl_mm.report.html import shown
 
-    embedding = read_embedding(args.source, args.data or '')
+    embedding = read_embedding(args.source, Path(args.data).resolve() if args.data else '')
+    if args.out:
+        require_images(embedding)
     found = find_similar(
         args.query, embedding, args.number, args.weights, args.config, args.size, args.device
     )
     for path, cosine in found:
-        print(f'{cosine:.4f}  {shown(path)}')
+        print(f'{cosine:.4f}  {printable(path)}')
     if args.out:
         group = [(args.query, 'query')]
         group += [(str(embedding.root / path), f'{cosine:.3f}') for path, cosine in found]
         lead = f'The {len(found)} images nearest to {Path(args.query).name}, by cosine similarity.'
         with claimed_folder(args.out, 'ttl search', args.overwrite) as out:
             page = write_groups_page('Similar images', lead, [group], 'file', out, 'ttl search')
-        print(page.resolve())
+        print(printable(str(page.resolve())))

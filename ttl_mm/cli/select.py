@@ -4,7 +4,7 @@ import argparse
 
 from ttl_mm import arguments
 from ttl_mm.cli._images import add_overwrite, add_source, open_embedding
-from ttl_mm.cli._options import FLAG, add_out, add_shared
+from ttl_mm.cli._options import FLAG, add_out
 
 HELP = 'choose a diverse subset of images, or the odd ones, as a list'
 
@@ -12,7 +12,6 @@ HELP = 'choose a diverse subset of images, or the odd ones, as a list'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_source(parser)
-    add_shared(parser, '--data', type=arguments.input_folder, help='folder of the images of FILE')
     add('--number', type=arguments.integer(1), required=True, metavar='N', help='how many images')
     add('--outliers', **FLAG, help='those that look like no others, instead of a diverse subset')
     text = 'how much to prefer images that have others like them (default: 0, not at all)'
@@ -25,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     from ttl_mm.datasets.name_list import write_name_list
+    from ttl_mm.errors import printable
     from ttl_mm.explore.selection import diverse_subset, outliers
     from ttl_mm.outputs import claim_file
 
@@ -34,5 +34,5 @@ def run(args: argparse.Namespace) -> None:
         chosen = outliers(embedding.features, args.number)
     else:
         chosen = diverse_subset(embedding.features, args.number, args.density, args.seed)
-    write_name_list(out, [embedding.paths[i] for i in chosen])
-    print(f'{len(chosen)} of {len(embedding):,} images: {out}')
+    write_name_list(out, embedding.rows(chosen).files())
+    print(f'{len(chosen)} of {len(embedding):,} images: {printable(str(out))}')

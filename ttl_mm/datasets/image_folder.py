@@ -30,7 +30,8 @@ class ImageFolder(Dataset):
     Args:
         data_root: The folder, or an archive.
         pipeline: Transforms.
-        list_file: A text file with one path per line, relative to ``data_root``, instead of a scan.
+        list_file: A text file with one path per line, relative to ``data_root`` or whole, instead
+            of a scan.
         with_label: Whether the first-level sub-folders are classes, numbered in sorted order; in
             archives, the labels beside the images, or else their first-level folders.
     """
@@ -58,7 +59,7 @@ class ImageFolder(Dataset):
         """The names of the classes, and the class of every image."""
         archive = split_path(os.path.join(self.data_root, self.names[0]))[0]
         if not archive:
-            return classes_of(self.names)
+            return classes_of(below(self.data_root, self.names))
         labels = labels_in_archives(self.data_root, self.names)
         if labels is None:
             return classes_of([inner for _, inner in inner_names(self.data_root, self.names)])
@@ -115,6 +116,18 @@ class TarShards(ImageFolder):
                 f'{data_root} holds image files and no archives of them: use ttl_mm.ImageFolder, '
                 'or write shards with `ttl shard`.'
             )
+
+
+def below(root: str | os.PathLike, names: Sequence[str]) -> list[str]:
+    """The names relative to ``root``; a list may also hold whole paths."""
+    homes = [os.path.join(folder(root), '') for folder in (os.path.abspath, os.path.realpath)]
+    found = []
+    for name in names:
+        home = next((h for h in homes if name.startswith(h)), '')
+        if os.path.isabs(name) and not home:
+            raise UserError(f'{name} lies outside {root}, so it has no class: correct the list.')
+        found.append(name.removeprefix(home))
+    return found
 
 
 def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:

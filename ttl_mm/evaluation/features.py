@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, FeatureWriter, read_features
 from ttl_mm.evaluation.forward import evaluating, extract_batches, output_stages
+from ttl_mm.files.archives.member import image_file_size
 from ttl_mm.files.plain_json import parse_json
 from ttl_mm.version import __version__
 
@@ -131,7 +132,7 @@ def data_identity(dataset, alive: Callable[[], None] = lambda: None) -> dict:
             alive()
         info = dataset.get_data_info(i)
         if path := info.get('img_path'):
-            content = str(Path(path).stat().st_size)
+            content = str(image_file_size(path))
         else:
             content = hashlib.sha256(np.ascontiguousarray(info['img']).data).hexdigest()
         digest.update(

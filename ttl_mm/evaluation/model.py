@@ -1,8 +1,10 @@
 """The network of an evaluation: a checkpoint's backbone, and the normalization of its images."""
 
+import logging
 from pathlib import Path
 
 import torch
+from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 from torch import nn
 
@@ -28,6 +30,7 @@ def load_model(
     config: str | None = None,
     device: str | torch.device | None = None,
     network: str | nn.Module | None = None,
+    untrained: int | None = None,
 ) -> tuple[nn.Module, nn.Module, dict]:
     """The backbone, its preprocessor, and where they came from.
 
@@ -39,12 +42,15 @@ def load_model(
         device: a GPU if there is one, by default.
         network: ``timm/NAME`` and so on, for a file that does not name its network; or the module
             whose weights the file holds.
+        untrained: draw the weights anew with this seed, as the library of the network does. Images
+            are prepared as for the checkpoint.
     """
     path = resolve(checkpoint)
     trained = read_input_settings(path)
     architecture = _architecture(path, config, network, trained.size if trained else None)
     if architecture is not None:
         backbone: nn.Module = load_adapted(architecture, path)
+        backbone_cfg = architecture.config
         facts = network_facts(*architecture)
         preprocessor_cfg: dict = {
             'type': 'SelfSupDataPreprocessor', **IMAGENET, 'mean': facts.mean, 'std': facts.std,
@@ -55,7 +61,11 @@ def load_model(
             preprocessor_cfg = _from_config(config)[1]
         title = architecture.network
     else:
-        backbone, preprocessor_cfg, title = _by_shapes(path, checkpoint, config, trained)
+        backbone, backbone_cfg, preprocessor_cfg, title = _by_shapes(
+            path, checkpoint, config, trained
+        )
+    if untrained is not None:
+        backbone = _drawn(backbone_cfg, untrained)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         preprocessor = MODELS.build(preprocessor_cfg)
     device = choose_device(device)
@@ -67,8 +77,25 @@ def load_model(
     }
     if trained is not None:
         about['trained_size'] = trained.size
+    if untrained is not None:
+        about['untrained'] = untrained
     backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here
     return backbone, preprocessor.to(device), about
+
+
+def _drawn(config: dict, seed: int) -> nn.Module:
+    """The network of a config with new weights; the random state of the caller does not change."""
+    with torch.random.fork_rng(), DefaultScope.overwrite_default_scope('mmpretrain'):
+        torch.manual_seed(seed)
+        network = MODELS.build(dict(config))
+        logger = MMLogger.get_current_instance()
+        level = logger.level
+        logger.setLevel(logging.ERROR)  # it would have a line about every tensor
+        try:
+            network.init_weights()
+        finally:
+            logger.setLevel(level)
+    return network
 
 
 def _architecture(
@@ -87,7 +114,7 @@ def _architecture(
 
 def _by_shapes(
     path: Path, checkpoint: str, config: str | None, trained: InputSettings | None
-) -> tuple[nn.Module, dict, str]:
+) -> tuple[nn.Module, dict, dict, str]:
     """A network of mmpretrain by its config, or a ResNet by the shapes of its tensors."""
     state = load_backbone_state(path)
     shapes = shapes_of(state)
@@ -104,7 +131,7 @@ def _by_shapes(
             'was trained by with --config.'
         )
     backbone = build_loaded(backbone_cfg, state, checkpoint)
-    return backbone, preprocessor_cfg, layouts.architecture(shapes)
+    return backbone, backbone_cfg, preprocessor_cfg, layouts.architecture(shapes)
 
 
 def _from_config(path: str) -> tuple[dict, dict]:

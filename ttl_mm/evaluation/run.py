@@ -101,14 +101,19 @@ def extract_splits(
     checkpoint: str, data: str | None, folder: Path, device: str | None = None,
     config: str | None = None, stages: Sequence[int] = (4,), size: int | None = None,
     batch_size: int = 128, workers: int = 0, backbone: str | nn.Module | None = None,
+    untrained: int | None = None,
 ) -> tuple[Path, Path]:  # fmt: skip
-    """Extract the features of both splits into ``folder``; every process does its share."""
+    """Extract the features of both splits into ``folder``; every process does its share.
+
+    ``config``, ``backbone`` and ``untrained`` are those of
+    :func:`~ttl_mm.evaluation.model.load_model`.
+    """
     if data is None:
         raise UserError(f'{checkpoint} is a checkpoint: name the images with --data DIR.')
     join_group()
     if device is None and distributed.is_initialized() and torch.cuda.is_available():
         device = f'cuda:{os.environ.get("LOCAL_RANK", 0)}'
-    network, preprocessor, about = load_model(checkpoint, config, device, backbone)
+    network, preprocessor, about = load_model(checkpoint, config, device, backbone, untrained)
     size = size or default_size(network, about.get('trained_size'))
     splits, how = open_splits(data, size)
     edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)

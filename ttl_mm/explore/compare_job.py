@@ -1,4 +1,4 @@
-"""What ``ttl compare`` does: features of every contestant, the comparison, and its page."""
+"""What ``ttl compare`` does: every contestant is judged, and a page says who is better."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,137 +6,158 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import open_splits
-from ttl_mm.evaluation.feature_file import Features, read_features
-from ttl_mm.evaluation.model import load_model
-from ttl_mm.evaluation.run import extract_splits
-from ttl_mm.explore.comparison import PROTOCOLS, accuracy, correct_images, lead, verdict
+from ttl_mm.explore.comparison import (
+    PROTOCOLS,
+    Interval,
+    accuracy,
+    answer,
+    lead,
+    outcome,
+    verdict,
+)
+from ttl_mm.explore.contestants import Contestant, contestants
 from ttl_mm.explore.duplicates import exact_copies
-from ttl_mm.planning.image_sources import FoundImages
+from ttl_mm.planning.image_sources import FoundImages, ImageSource, find_images
 from ttl_mm.report import canvas, load_run
 from ttl_mm.report.axes import duration
-from ttl_mm.report.logs import distinct_names
+from ttl_mm.report.chart import as_label
+from ttl_mm.report.dumped_config import lookup
 from ttl_mm.report.page import Picture, Section, Table, write_page
 
-RANDOM = 'random'  # the word for an untrained network of the first contestant's kind
-Splits = tuple[Features, Features]
+Correct = dict[str, dict[str, np.ndarray]]  # of each protocol and contestant, (seeds, Q)
+Leads = dict[str, dict[str, Interval]]  # over each other contestant, by each protocol
 
 
 def compare(
     sources: Sequence[str], data: str, out: Path, protocols: Sequence[str], seeds: int,
-    pretrained_on: FoundImages | None, options: dict[str, Any],
+    seen: FoundImages | None, epochs: int, options: dict[str, Any],
 ) -> Iterator[str]:  # fmt: skip
-    """Judge all contestants on one labeled set; yield lines to print, the verdict first.
+    """Judge all contestants on one labeled set; yield lines to print, the answer first.
 
     Args:
-        sources: two checkpoints or more in any layout; the word 'random' is an untrained network.
+        sources: what :func:`ttl_mm.explore.contestants.contestants` takes.
         data: what :func:`ttl_mm.evaluation.data.open_splits` takes.
         out: folder for features, ``comparison.json`` and the page.
         protocols: of :data:`ttl_mm.explore.comparison.PROTOCOLS`.
         seeds: draws of training images, and untrained networks.
-        pretrained_on: the images of pre-training, to see whether test images are among them.
+        seen: the images of pre-training, to see whether test images are among them; by default
+            those that the runs beside the checkpoints name.
+        epochs: of fine-tuning.
         options: of :func:`ttl_mm.evaluation.run.extract_splits`.
     """
-    checkpoints = [source for source in sources if source != RANDOM]
-    if len(sources) < 2 or not checkpoints:
-        raise UserError(f'nothing to compare in {list(sources)}: name a checkpoint and another.')
-    paths = [Path(source.replace('://', '/')) for source in checkpoints]
-    named: dict[str, str] = dict(zip(distinct_names(paths), checkpoints))
-    splits: dict[str, list[Splits]] = {
-        name: [_features(source, data, out / f'{name}_features', options)]
-        for name, source in named.items()
-    }
-    if RANDOM in sources:
-        splits[RANDOM] = [
-            _features(_untrained(checkpoints[0], seed, out, options), data,
-                      out / f'{RANDOM}{seed}_features', options)
-            for seed in range(seeds)
-        ]  # fmt: skip
-    correct = {
-        protocol: {name: _judge(found, protocol, seeds) for name, found in splits.items()}
+    field = contestants(sources, data, out, options)
+    correct: Correct = {
+        protocol: {one.name: one.judge(protocol, seeds, epochs) for one in field}
         for protocol in protocols
     }
-    first, *others = splits
-    verdicts = [
-        verdict(first, other, {p: lead(correct[p][first], correct[p][other]) for p in protocols})
+    first, *others = (one.name for one in field)
+    leads: Leads = {
+        other: {p: lead(found[first], found[other]) for p, found in correct.items()}
         for other in others
+    }
+    sentences = [verdict(first, other, found) for other, found in leads.items()]
+    if len(others) > 1:
+        outcomes = {other: outcome(found) for other, found in leads.items()}
+        sentences.insert(0, answer(first, outcomes))
+    yield from sentences
+    leaks = leak_sentences(data, seen, field)
+    yield from leaks
+    costs = {one.name: training_cost(one) for one in field}
+    _write_json(correct, leads, sentences, leaks, costs, out)
+    sections = [
+        _accuracy_section(correct, costs, seeds, epochs),
+        _difference_section(first, leads),
+        Section('Leaks', leaks),
     ]
-    yield from verdicts
-    leaks = _leak_sentence(data, pretrained_on, options.get('size') or 224)
-    yield leaks
-    table = _accuracy_table(correct)
-    _write_json(correct, verdicts, leaks, out)
-    page = write_page(
-        f'Is {first} better?', ' '.join(verdicts),
-        [_accuracy_section(correct, table, seeds), _cost_section(named), Section('Leaks', leaks)],
-        out, command='ttl compare',
-    )  # fmt: skip
+    title, text = f'Was {first} worth it?', ' '.join(sentences)
+    page = write_page(title, text, sections, out, command='ttl compare')
     yield str(page.resolve())
 
 
-def _features(source: str, data: str, folder: Path, options: dict[str, Any]) -> Splits:
-    train, test = extract_splits(source, data, folder, **options)
-    return read_features(train), read_features(test)
+def leak_sentences(data: str, seen: FoundImages | None, field: Sequence[Contestant]) -> list[str]:
+    """For each set of images of a pre-training, how many test images are among them."""
+    sets = {'the images of --seen': seen} if seen else seen_in_runs(field)
+    if not sets:
+        return ['Whether test images were pre-trained on was not checked: name them with --seen.']
+    test: Any = open_splits(data, 224)[0]['test']
+    files = [test.get_data_info(i).get('img_path') for i in range(len(test))]
+    if None in files:
+        return [f'Whether test images were pre-trained on was not checked: {data} has no files.']
+    return [_leaks(files, found, what) for what, found in sets.items()]
 
 
-def _untrained(like: str, seed: int, out: Path, options: dict[str, Any]) -> str:
-    """A file with the network of a checkpoint, its weights drawn again as torch draws them."""
-    backbone, _, _ = load_model(like, options.get('config'), 'cpu')
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        module: Any
-        for module in backbone.modules():
-            if reset := getattr(module, 'reset_parameters', None):
-                reset()
-    path = out / f'{RANDOM}{seed}.pth'
-    torch.save({'state_dict': backbone.state_dict()}, path)
-    return str(path)
+def seen_in_runs(field: Sequence[Contestant]) -> dict[str, FoundImages]:
+    """The images that the log beside a checkpoint says it was trained on, where they are there."""
+    sets = {}
+    for one in field:
+        try:
+            config = load_run(Path(one.file).parent).config
+            root, names = (
+                lookup(config, 'train_dataloader', 'dataset', key)
+                for key in ('data_root', 'list_file')
+            )
+            if isinstance(root, str) and not one.is_random:
+                listed = isinstance(names, str)
+                found = (
+                    FoundImages([ImageSource(Path(root), NameList(names))])
+                    if listed
+                    else find_images([root])
+                )
+                sets[f'the images of {one.name}'] = found
+        except UserError:  # no log, or no such folder any more
+            continue
+    return sets
 
 
-def _judge(splits: Sequence[Splits], protocol: str, seeds: int) -> np.ndarray:
-    """(seeds, Q): each draw with the network itself, or with the untrained network of that seed."""
-    if len(splits) == 1:
-        return correct_images(*splits[0], protocol, seeds)
-    rows = [correct_images(*found, protocol, seeds)[seed] for seed, found in enumerate(splits)]
-    return np.stack(rows)
-
-
-def _leak_sentence(data: str, pretrained_on: FoundImages | None, size: int) -> str:
-    if pretrained_on is None:
-        return 'Whether test images were pre-trained on was not checked: name them with --seen.'
-    test = open_splits(data, size)[0]['test']
-    files = [test.get_data_info(i)['img_path'] for i in range(len(test))]  # type: ignore
-    seen = [str(pretrained_on.root / name) for name in pretrained_on.names()]
-    groups = exact_copies(files + seen)
+def _leaks(files: Sequence[str], seen: FoundImages, what: str) -> str:
+    groups = exact_copies([*files, *(str(seen.root / name) for name in seen.names())])
     leaked = {i for g in groups if g[-1] >= len(files) for i in g if i < len(files)}
     if not leaked:
-        return f'None of the {len(files):,} test images was pre-trained on (compared byte by byte).'
+        return (
+            f'None of the {len(files):,} test images is among {what} ({len(seen):,}, compared byte '
+            'by byte; `ttl duplicates --against` finds altered copies too).'
+        )
     return (
-        f'{len(leaked)} of the {len(files):,} test images were pre-trained on, such as '
+        f'{len(leaked)} of the {len(files):,} test images are among {what}, such as '
         f'{files[min(leaked)]}: the comparison favors who has seen them.'
     )
 
 
-def _accuracy_table(correct: dict[str, dict[str, np.ndarray]]) -> Table:
-    names = list(next(iter(correct.values())))
-    rows = []
-    for name in names:
-        cells = []
-        for found in correct.values():
-            value = accuracy(found[name])
-            cells.append(f'{value.mean:.1f} ({value.low:.1f} to {value.high:.1f})')
-        rows.append([name, *cells])
-    return Table(['top-1 in %', *(PROTOCOLS[protocol].title for protocol in correct)], rows)
+def training_cost(one: Contestant) -> str:
+    """Hours of all devices, where the log of the run lies beside the checkpoint."""
+    if one.is_random:
+        return 'none'
+    try:
+        run = load_run(Path(one.file).parent)
+        return duration(run.cost(run.last_iteration), run.unit)
+    except UserError:
+        return 'unknown: no log beside the file'
 
 
-def _accuracy_section(correct, table: Table, seeds: int) -> Section:
+def _accuracy_section(correct: Correct, costs: dict[str, str], seeds: int, epochs: int) -> Section:
     text = (
-        f'Means over {seeds} draws of training images, with 95 % confidence intervals over draws '
-        'and test images. All contestants have the same draws, images and classifiers.'
+        f'Top-1 accuracy in percent: means over {seeds} draws of training images, with 95 % '
+        'confidence intervals over draws and test images. All contestants have the same draws, '
+        'images and classifiers.'
     )
+    if 'finetune' in correct:
+        text += f' Fine-tuning trains all weights for {epochs} epochs, with the same settings.'
+    rows = []
+    for name, cost in costs.items():
+        values = [accuracy(found[name]) for found in correct.values()]
+        cells = [f'{value.mean:.1f} ({value.low:.1f} to {value.high:.1f})' for value in values]
+        rows.append([name, *cells, cost])
+    titles = [PROTOCOLS[protocol].title for protocol in correct]
+    table = Table(['contestant', *titles, 'training cost'], rows)
+    picture = Picture('accuracy', _drawn(correct), 'Accuracy with its confidence interval.')
+    return Section('Accuracy and cost', text, tables=[table], pictures=[picture])
+
+
+def _drawn(correct: Correct):
     with canvas() as (figure, axes):
         for place, found in enumerate(correct.values()):
             for shift, name in enumerate(found):
@@ -144,31 +165,40 @@ def _accuracy_section(correct, table: Table, seeds: int) -> Section:
                 x = place + (shift - (len(found) - 1) / 2) * 0.15
                 error = [[value.mean - value.low], [value.high - value.mean]]
                 axes.errorbar(x, value.mean, yerr=error, fmt='o', color=f'C{shift}', capsize=3,
-                              label=name if not place else None)  # fmt: skip
+                              label=as_label(name) if not place else None)  # fmt: skip
         axes.set_xticks(range(len(correct)), [PROTOCOLS[protocol].title for protocol in correct])
         axes.set_ylabel('top-1 in %')
         axes.legend()
-    picture = Picture('accuracy', figure, 'Accuracy with its confidence interval.')
-    return Section('Accuracy', text, tables=[table], pictures=[picture])
+    return figure
 
 
-def _cost_section(named: dict[str, str]) -> Section:
-    """Hours of training, where the log of the run lies beside the checkpoint."""
-    rows = []
-    for name, source in named.items():
-        try:
-            run = load_run(Path(source).parent)
-            cost = duration(run.cost(run.last_iteration), run.unit)
-        except UserError:
-            cost = 'unknown: no log beside the file'
-        rows.append([name, cost])
-    return Section('Cost', tables=[Table(['', 'training'], rows)])
+def _difference_section(first: str, leads: Leads) -> Section:
+    text = (
+        f'Points of accuracy by which {first} is ahead of the others, image by image on the same '
+        'draws, with 95 % confidence intervals. An interval that holds zero shows no difference.'
+    )
+    titles = [PROTOCOLS[protocol].title for protocol in next(iter(leads.values()))]
+    rows = [
+        [other, *(f'{v.mean:+.1f} ({v.low:+.1f} to {v.high:+.1f})' for v in found.values())]
+        for other, found in leads.items()
+    ]
+    return Section('Differences', text, tables=[Table(['ahead of', *titles], rows)])
 
 
-def _write_json(correct, verdicts: list[str], leaks: str, out: Path) -> None:
-    figures = {
-        protocol: {name: accuracy(values)._asdict() for name, values in found.items()}
-        for protocol, found in correct.items()
+def _write_json(
+    correct: Correct, leads: Leads, sentences: list[str], leaks: list[str], costs, out: Path
+) -> None:
+    content = {
+        'answer': sentences,
+        'leaks': leaks,
+        'cost': costs,
+        'accuracy': {
+            protocol: {name: accuracy(values)._asdict() for name, values in found.items()}
+            for protocol, found in correct.items()
+        },
+        'ahead': {
+            other: {protocol: value._asdict() for protocol, value in found.items()}
+            for other, found in leads.items()
+        },
     }
-    content = {'verdicts': verdicts, 'leaks': leaks, 'accuracy': figures}
     (out / 'comparison.json').write_text(json.dumps(content, indent=1) + '\n')

@@ -53,10 +53,10 @@ def _low_shot(train: np.ndarray, labels: np.ndarray, test: np.ndarray) -> np.nda
 
 
 class Protocol(NamedTuple):
-    """How features are judged."""
+    """How features are judged, or the whole network where ``classify`` is None."""
 
     title: str
-    classify: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    classify: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None
     per_class: int | None = None  # images of every class to train on; None: four fifths
 
 
@@ -64,18 +64,19 @@ PROTOCOLS = {
     'knn': Protocol(f'kNN, {NEIGHBORS} neighbors', _knn),
     'linear': Protocol('linear', linear_classify),
     'lowshot': Protocol(f'SVM, {SHOTS} images a class', _low_shot, SHOTS),
+    'finetune': Protocol('fine-tuning', None),
 }
+FROZEN = [name for name, protocol in PROTOCOLS.items() if protocol.classify]  # features suffice
 
 
-def correct_images(train: Features, test: Features, protocol: str, seeds: int) -> np.ndarray:
-    """(seeds, Q) booleans: whether a classifier trained on a draw labels a test image correctly."""
-    rule, rows = PROTOCOLS[protocol], []
-    for seed in range(seeds):
-        drawn = draw_rows(train.labels, seed, rule.per_class)
-        some = np.asarray(train.features[drawn], np.float32)
-        found = rule.classify(some, train.labels[drawn], np.asarray(test.features))
-        rows.append(np.asarray(found) == test.labels)
-    return np.stack(rows)
+def correct_images(train: Features, test: Features, protocol: str, seed: int) -> np.ndarray:
+    """(Q,) booleans: whether a classifier trained on one draw labels a test image correctly."""
+    rule = PROTOCOLS[protocol]
+    assert rule.classify is not None
+    drawn = draw_rows(train.labels, seed, rule.per_class)
+    some = np.asarray(train.features[drawn], np.float32)
+    found = rule.classify(some, train.labels[drawn], np.asarray(test.features))
+    return np.asarray(found) == test.labels
 
 
 def accuracy(correct: np.ndarray) -> Interval:
@@ -101,15 +102,23 @@ def resampled(values: np.ndarray, seed: int = 0) -> Interval:
     return Interval(float(values.mean()), float(low), float(high))
 
 
-def verdict(name: str, other: str, leads: Mapping[str, Interval]) -> str:
-    """The first sentence of the page: whether ``name`` is better than ``other``.
+YES, NO, SAME, MIXED = 'better', 'worse', 'the same', 'mixed'
 
-    It is better where no protocol finds it worse and at least one finds it better.
-    """
+
+def outcome(leads: Mapping[str, Interval]) -> str:
+    """YES if a protocol finds the first better and none finds it worse; NO the other way round."""
+    better = any(found.low > 0 for found in leads.values())
+    worse = any(found.high < 0 for found in leads.values())
+    return MIXED if better and worse else YES if better else NO if worse else SAME
+
+
+def verdict(name: str, other: str, leads: Mapping[str, Interval]) -> str:
+    """A sentence that says whether ``name`` is better than ``other``, and by how much."""
     better = [protocol for protocol, found in leads.items() if found.low > 0]
     worse = [protocol for protocol, found in leads.items() if found.high < 0]
-    some = next(iter(leads.values()))
-    points = f'{some.mean:+.1f} points of {PROTOCOLS[next(iter(leads))].title}'
+    decisive = next(iter([*better, *worse, *leads]))
+    some = leads[decisive]
+    points = f'{some.mean:+.1f} points of {PROTOCOLS[decisive].title}'
     points += f' (95 % interval {some.low:+.1f} to {some.high:+.1f})'
     if better and worse:
         gain, loss = (', '.join(names) for names in (better, worse))
@@ -119,3 +128,19 @@ def verdict(name: str, other: str, leads: Mapping[str, Interval]) -> str:
     if worse:
         return f'No: {name} is worse than {other}, {points}.'
     return f'No difference between {name} and {other} can be seen: {points}.'
+
+
+def answer(name: str, outcomes: Mapping[str, str]) -> str:
+    """Whether ``name`` was worth it, given its outcome against each of several others."""
+    beaten = [other for other, found in outcomes.items() if found == YES]
+    equal = [other for other, found in outcomes.items() if found == SAME]
+    rest = [other for other in outcomes if other not in beaten]
+    if not rest:
+        return f'Yes: {name} is better than each of {", ".join(beaten)}.'
+    if beaten:
+        return (
+            f'In part: {name} is better than {", ".join(beaten)}, but not than {", ".join(rest)}.'
+        )
+    if len(equal) == len(outcomes):
+        return f'No difference between {name} and any of {", ".join(equal)} can be seen.'
+    return f'No: {name} is not better than any of {", ".join(rest)}.'

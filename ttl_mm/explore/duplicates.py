@@ -133,18 +133,13 @@ def choose_threshold(copies: np.ndarray, nearest: np.ndarray) -> Threshold:
 def near_pairs(features: Centered, cosine: float, device: str | None = None) -> Pairs:
     """Pairs (i < j) with at least this cosine, among the nearest 16 others of every image."""
     count = min(NEIGHBORS + 1, len(features))
-    first, second, values = _above(features, features, count, cosine, device)
-    upper = first < second
-    lower = first > second  # kept where the other end does not have the pair among its nearest
-    ends = np.concatenate(
-        [
-            np.stack([first[upper], second[upper]], 1),
-            np.stack([second[lower], first[lower]], 1),
-        ]
-    )
-    ends, place = np.unique(ends, axis=0, return_index=True)
-    cosines = np.concatenate([values[upper], values[lower]])[place]
-    return Pairs(ends[:, 0], ends[:, 1], cosines)
+    first, second, cosines = _above(features, features, count, cosine, device)
+    # a pair is found from one end or from both; as one number it is sorted in little memory
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    keys, place = np.unique(low * len(features) + high, return_index=True)
+    first, second = np.divmod(keys, len(features))
+    other = first != second  # every image is its own nearest
+    return Pairs(first[other], second[other], cosines[place][other])
 
 
 def leaked_pairs(
@@ -165,11 +160,11 @@ def _above(queries, train, count: int, cosine: float, device) -> tuple[np.ndarra
     return tuple(columns)
 
 
-def groups_of(pairs: Sequence[tuple[int, int]], total: int) -> list[list[int]]:
-    """Images that are connected by pairs, groups of two and more, in ascending order."""
+def groups_of(pairs: np.ndarray, total: int) -> list[list[int]]:
+    """Images that are connected by pairs (P, 2), groups of two and more, in ascending order."""
     if not len(pairs):
         return []
-    rows, columns = np.asarray(pairs).T
+    rows, columns = pairs.T
     graph = coo_array((np.ones(len(rows), bool), (rows, columns)), (total, total))
     _, member = connected_components(graph, directed=False)
     groups = defaultdict(list)

@@ -11,14 +11,15 @@ from mmengine.dataset import Compose
 from mmengine.dist import barrier
 from torch.utils.data import Dataset
 
-from ttl_mm.datasets.decode import BadImageError
+from ttl_mm.datasets.decode import BadImageError, open_image
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.evaluation.feature_file import NO_IMAGE, NO_LABEL, is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features
 from ttl_mm.evaluation.model import default_size, load_model
 from ttl_mm.evaluation.run import join_group
-from ttl_mm.explore.tables import REMEDY, read_table, write_table
+from ttl_mm.explore.tables import REMEDY, TABLES, read_table, write_table
+from ttl_mm.files.archives.member import image_file_size
 from ttl_mm.files.regular import is_regular
 from ttl_mm.planning.image_sources import FoundImages
 
@@ -103,6 +104,11 @@ def embed_images(
     return embedding
 
 
+def is_embedding(path: str | Path) -> bool:
+    """Whether this is a file of features, by its ending or its content, not one of weights."""
+    return Path(path).suffix in TABLES or is_feature_file(path)
+
+
 def read_embedding(path: str | Path, root: str | Path = '') -> Embedding:
     """A feature file of ours, or a table (.npy with its list, .csv, .parquet) as we write them."""
     path = Path(path)
@@ -127,6 +133,27 @@ def _from_feature_file(path: Path, root: Path) -> Embedding:
 
 
 def write_embedding(embedding: Embedding, path: str | Path, points: np.ndarray) -> None:
-    """Write a table; a row has path, size of the file, place on the map (N, 2) and features."""
-    sizes = [os.stat(file).st_size for file in embedding.files()]
+    """Write a table; a row has path, sizes, place on the map (N, 2) and features."""
+    sizes = np.array([_sizes(file) for file in embedding.files()], dtype=int).reshape(-1, 3)
     write_table(Path(path), embedding.paths, sizes, points, embedding.features)
+
+
+def _sizes(file: str) -> tuple[int, int, int]:
+    """Bytes of an image file, and its width and height in pixels."""
+    image = open_image(file)
+    return image_file_size(file), image.width, image.height
+
+
+def require_images(embedding: Embedding) -> None:
+    """Refuse an embedding whose images are not where its paths say.
+
+    Raises:
+        UserError: The first one is not there.
+    """
+    for file in embedding.files()[:1]:
+        try:
+            image_file_size(file)
+        except OSError:
+            raise UserError(
+                f'{file} does not exist: name the folder of the images with --data.'
+            ) from None

@@ -1,8 +1,7 @@
 """The whole search for duplicates: what is found, and the files that tell it."""
 
 import csv
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.explore.duplicates import (
     Centered,
+    Pairs,
     Threshold,
     exact_copies,
     groups_of,
@@ -22,6 +22,7 @@ from ttl_mm.explore.duplicates import (
 from ttl_mm.explore.embedding import Embedding, embed_images
 from ttl_mm.explore.near_threshold import find_threshold
 from ttl_mm.explore.pages import write_groups_page
+from ttl_mm.files.archives.member import image_file_size
 from ttl_mm.planning.image_sources import FoundImages
 from ttl_mm.report.html import shown
 
@@ -54,8 +55,8 @@ def find_duplicates(
     others = [str(against.root / name) for name in against.names()] if against else []
     exact = exact_copies(files + others)
     own = sum(sum(i < len(files) for i in group) > 1 for group in exact)
-    yield f'{own} groups of exact copies among {len(files):,} images'
-    near: dict[tuple[int, int], float] = {}
+    yield f'{_count(own, "group")} of exact copies among {len(files):,} images'
+    near = Pairs(*np.zeros((3, 0), int))
     why = 'Only exact copies were looked for, since no weights were given.'
     if weights:
         near, limit = _near(found, against, weights, threshold, out, options)
@@ -64,48 +65,52 @@ def find_duplicates(
     groups = make_groups(files, others, exact, near)
     _write(groups, out)
     removed = {copy.file for group in groups for copy in group if copy.kind}
-    clean = [name for name, file in zip(found.names(), files) if file not in removed]
+    clean = [file for file in files if file not in removed]
     write_name_list(out / 'clean.txt', clean)
     pictures = [_shown(group) for group in groups]
     page = write_groups_page('Duplicates', why, pictures, 'file', out, 'ttl duplicates')
-    left_out = f'{len(groups)} groups, {len(removed)} images to leave out'
+    left_out = f'{_count(len(groups), "group")}, {_count(len(removed), "image")} to leave out'
     yield f'{left_out}; {len(clean):,} stay: {out / "clean.txt"}'
     leaks = sum(copy.kind == LEAK for group in groups for copy in group)
     if against:
-        yield f'{leaks} images are also among the {len(others):,} other images'
+        verb = 'is' if leaks == 1 else 'are'
+        yield f'{_count(leaks, "image")} {verb} also among the {len(others):,} other images'
     yield str(page.resolve())
+
+
+def _count(number: int, word: str) -> str:
+    return f'{number:,} {word}{"" if number == 1 else "s"}'
 
 
 def _near(
     found: FoundImages, against: FoundImages | None, weights: str, threshold: float | None,
     out: Path, options: dict[str, Any],
-) -> tuple[dict[tuple[int, int], float], Threshold]:  # fmt: skip
-    """Cosines of near pairs, by their positions in the images and then the others."""
+) -> tuple[Pairs, Threshold]:  # fmt: skip
+    """Near pairs, by their positions in the images and then the others."""
     embedding = embed_images(found, weights, out / 'images.safetensors', **options)
     if threshold is None and len(embedding) > 1:
         config, size, device = (options.get(key) for key in ('config', 'size', 'device'))
         limit = find_threshold(embedding, weights, config, size, device)
     else:
         limit = Threshold(1.0 if threshold is None else threshold, np.nan, np.nan)
-    place = _positions(embedding, list(found.names()))
+    place = _positions(embedding, found)
     images = Centered(embedding.features, mean_of(embedding.features))
-    pairs = near_pairs(images, limit.cosine, options.get('device'))
-    ends = zip(place[pairs.first], place[pairs.second], pairs.cosine)
-    near = {(int(a), int(b)): float(c) for a, b, c in ends}
+    near = near_pairs(images, limit.cosine, options.get('device'))
+    near = Pairs(place[near.first], place[near.second], near.cosine)
     if against:
         other = embed_images(against, weights, out / 'others.safetensors', **options)
-        other_place = _positions(other, list(against.names())) + len(found)
+        other_place = _positions(other, against) + len(found)
         tests = Centered(other.features, images.mean)
-        pairs = leaked_pairs(images, tests, limit.cosine, options.get('device'))
-        ends = zip(place[pairs.first], other_place[pairs.second], pairs.cosine)
-        near |= {(int(a), int(b)): float(c) for a, b, c in ends}
+        leaks = leaked_pairs(images, tests, limit.cosine, options.get('device'))
+        leaks = Pairs(place[leaks.first], other_place[leaks.second], leaks.cosine)
+        near = Pairs(*map(np.concatenate, zip(near, leaks)))
     return near, limit
 
 
-def _positions(embedding: Embedding, names: Sequence[str]) -> np.ndarray:
-    """Where each row of the embedding is among all names: broken images have no row."""
-    place = {name: i for i, name in enumerate(names)}
-    return np.array([place[path] for path in embedding.paths], dtype=int)
+def _positions(embedding: Embedding, found: FoundImages) -> np.ndarray:
+    """Where each row of the embedding is among all images: broken ones have no row."""
+    place = {str(found.root / name): i for i, name in enumerate(found.names())}
+    return np.array([place[file] for file in embedding.files()], dtype=int)
 
 
 def explain(limit: Threshold, given: float | None) -> str:
@@ -120,10 +125,7 @@ def explain(limit: Threshold, given: float | None) -> str:
 
 
 def make_groups(
-    files: Sequence[str],
-    others: Sequence[str],
-    exact: Sequence[Sequence[int]],
-    near: Mapping[tuple[int, int], float],
+    files: Sequence[str], others: Sequence[str], exact: Sequence[Sequence[int]], near: Pairs
 ) -> list[list[Copy]]:
     """Groups of copies, the image that stays first: one of the others, else the largest file.
 
@@ -131,26 +133,50 @@ def make_groups(
         files: the images.
         others: what they are compared with; positions from ``len(files)`` on.
         exact: groups of positions whose files are equal.
-        near: cosine of every near pair of positions (i < j).
+        near: pairs of positions (first < second).
     """
     every = [*files, *others]
     content = {i: number for number, group in enumerate(exact) for i in group}
-    pairs = [pair for group in exact for pair in pairwise(group)]
-    groups = []
-    for members in groups_of([*pairs, *near], len(every)):
-        if members[0] >= len(files):
-            continue  # copies among the others alone
-        leaked = members[-1] >= len(files)
-        first = members[-1] if leaked else max(members, key=lambda i: os.stat(every[i]).st_size)
-        group = [Copy(every[first], '')]
-        for i in members:
-            if i == first or i >= len(files):
-                continue
-            equal = i in content and content[i] == content.get(first)
-            kind = LEAK if leaked else EXACT if equal else NEAR
-            group.append(Copy(every[i], kind, near.get((min(i, first), max(i, first)))))
-        groups.append(group)
-    return groups
+    equal = [pair for group in exact for pair in pairwise(group)]
+    pairs = np.concatenate([np.array(equal, int).reshape(-1, 2), np.stack(near[:2], 1)])
+    groups = [  # without copies among the others alone
+        _first_one_first(members, every, len(files))
+        for members in groups_of(pairs, len(every))
+        if members[0] < len(files)
+    ]
+    cosines = _cosines_to({group[0] for group in groups}, near)
+    return [
+        [
+            Copy(every[first], ''),
+            *(
+                Copy(every[i], _kind(i, first, content, len(files)), cosines.get((i, first)))
+                for i in members
+                if i < len(files)
+            ),
+        ]
+        for first, *members in groups
+    ]
+
+
+def _first_one_first(members: list[int], every: Sequence[str], own: int) -> list[int]:
+    leaked = members[-1] >= own
+    first = members[-1] if leaked else max(members, key=lambda i: image_file_size(every[i]))
+    return [first, *(i for i in members if i != first)]
+
+
+def _kind(i: int, first: int, content: Mapping[int, int], own: int) -> str:
+    if first >= own:
+        return LEAK
+    return EXACT if i in content and content[i] == content.get(first) else NEAR
+
+
+def _cosines_to(firsts: Collection[int], near: Pairs) -> dict[tuple[int, int], float]:
+    """The cosines of pairs that have one of ``firsts`` as one end, by (other end, first)."""
+    found: dict[tuple[int, int], float] = {}
+    for a, b in ((near.first, near.second), (near.second, near.first)):
+        some = np.flatnonzero(np.isin(b, list(firsts)))
+        found |= dict(zip(zip(a[some].tolist(), b[some].tolist()), near.cosine[some].tolist()))
+    return found
 
 
 def _shown(group: Sequence[Copy]) -> list[tuple[str, str]]:

@@ -18,7 +18,9 @@ from ttl_mm.errors import UserError
 from ttl_mm.files.plain_npy import map_npy
 from ttl_mm.files.regular import FEATURES, NAMES, open_regular, read_bytes
 
-FORMATS = ('.safetensors', '.npy', '.csv', '.parquet')
+SIZES = ('bytes', 'width', 'height')
+TABLES = ('.npy', '.csv', '.parquet')
+FORMATS = ('.safetensors', *TABLES)
 REMEDY = 'make one with `ttl embed IMAGES --weights FILE`'
 _TEXT: Any = {'newline': '', 'encoding': 'utf-8', 'errors': 'surrogateescape'}
 
@@ -71,12 +73,12 @@ def _names(paths: Sequence[Any], rows: int) -> list[str]:
 
 
 def write_table(
-    path: Path, names: Sequence[str], sizes: Sequence[int], points: np.ndarray, features: np.ndarray
+    path: Path, names: Sequence[str], sizes: np.ndarray, points: np.ndarray, features: np.ndarray
 ) -> None:
     """Write a table in the format that the ending of ``path`` names.
 
-    A row has the path, the size of the file in bytes, the place on the map (2,) and the features
-    (D,). A parquet file can be opened by ``embedding-atlas FILE``.
+    A row has the path, the sizes (3,): bytes, width and height, the place on the map (2,) and the
+    features (D,). A parquet file can be opened by ``embedding-atlas FILE --x x --y y``.
     """
     if path.suffix == '.npy':
         np.save(path, features)
@@ -100,9 +102,9 @@ def _write_csv(path: Path, names, sizes, points, features) -> None:
     with path.open('w', **_TEXT) as file:
         writer = csv.writer(file)
         columns = (f'f{i}' for i in range(features.shape[1]))
-        writer.writerow(['path', 'bytes', 'x', 'y', *columns])
+        writer.writerow(['path', *SIZES, 'x', 'y', *columns])
         for name, size, (x, y), row in zip(names, sizes, points, features):
-            writer.writerow([name, size, f'{x:.6g}', f'{y:.6g}', *(f'{v:.9g}' for v in row)])
+            writer.writerow([name, *size, f'{x:.6g}', f'{y:.6g}', *(f'{v:.9g}' for v in row)])
 
 
 def _read_csv(path: Path, file: BinaryIO) -> tuple[np.ndarray, list[str]]:
@@ -122,7 +124,7 @@ def _write_parquet(path: Path, names, sizes, points, features) -> None:
     flat = arrow.array(np.ascontiguousarray(features, np.float32).ravel())
     columns = {
         'path': [os.fsencode(name).decode('utf-8', 'backslashreplace') for name in names],
-        'bytes': sizes, 'x': points[:, 0], 'y': points[:, 1],
+        **dict(zip(SIZES, np.asarray(sizes).T)), 'x': points[:, 0], 'y': points[:, 1],
         'embedding': arrow.FixedSizeListArray.from_arrays(flat, features.shape[1]),
     }  # fmt: skip
     parquet.write_table(arrow.table(columns), path)
