@@ -12,11 +12,16 @@ from ttl_mm.files.regular import WEIGHTS, open_regular
 
 
 class InputSettings(NamedTuple):
-    """Edge of the square images in pixels; mean and standard deviation of red, green, blue."""
+    """Edge of the square images in pixels; mean and standard deviation of red, green, blue.
+
+    Of images beyond 8-bit RGB, those of every channel, and in ``bands`` the values that became 0
+    and 255: ``low`` and ``high`` of every channel.
+    """
 
     size: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    bands: dict[str, tuple[float, ...]] | None = None
 
 
 def input_settings(content: Mapping[str, Any]) -> InputSettings | None:
@@ -27,12 +32,14 @@ def input_settings(content: Mapping[str, Any]) -> InputSettings | None:
     """
     with suppress(KeyError, TypeError, ValueError):
         found = content['meta']['input']
-        return InputSettings(int(found['size']), tuple(found['mean']), tuple(found['std']))
+        numbers = tuple(found['mean']), tuple(found['std'])
+        return InputSettings(int(found['size']), *numbers, _bands(found))
     with suppress(KeyError, TypeError, ValueError):
         config = parse_json(content['ttl_mm']['config'], allow_nan=True)
         pixels = config['model']['data_preprocessor']
         size = max(_sizes(config['train_dataloader']['dataset']))
-        return InputSettings(size, tuple(pixels['mean']), tuple(pixels['std']))
+        bands = _bands(config['train_dataloader']['dataset'])
+        return InputSettings(size, tuple(pixels['mean']), tuple(pixels['std']), bands)
     return None
 
 
@@ -43,6 +50,16 @@ def read_input_settings(path: Path) -> InputSettings | None:
             return input_settings({'meta': parse_json(read_header(file)[1]['ttl_mm'])})
         return None
     return input_settings(read_checkpoint(path))
+
+
+def _bands(config: Any) -> dict[str, tuple[float, ...]] | None:
+    """The first range of values in a part of a config."""
+    if isinstance(config, Mapping):
+        if isinstance(found := config.get('bands'), Mapping):
+            return {end: tuple(float(value) for value in found[end]) for end in ('low', 'high')}
+        config = list(config.values())
+    parts = config if isinstance(config, (list, tuple)) else ()
+    return next((found for part in parts if (found := _bands(part))), None)
 
 
 def _sizes(config: Any) -> Iterator[int]:

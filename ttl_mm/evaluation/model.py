@@ -48,7 +48,7 @@ def load_model(
             'type': 'SelfSupDataPreprocessor', **IMAGENET, 'mean': facts.mean, 'std': facts.std,
         }  # fmt: skip
         if trained is not None:
-            preprocessor_cfg |= {'mean': trained.mean, 'std': trained.std}
+            preprocessor_cfg |= _pixels(trained)
         if config is not None:
             preprocessor_cfg = _from_config(config)[1]
         title = architecture.network
@@ -65,6 +65,8 @@ def load_model(
     }
     if trained is not None:
         about['trained_size'] = trained.size
+        if trained.bands is not None:
+            about['bands'] = trained.bands
     backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here
     return backbone, preprocessor.to(device), about
 
@@ -89,7 +91,7 @@ def _by_shapes(
         backbone_cfg = layouts.backbone_config(shapes)
         preprocessor_cfg: dict = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
         if trained is not None:
-            preprocessor_cfg |= {'mean': trained.mean, 'std': trained.std}
+            preprocessor_cfg |= _pixels(trained)
     else:
         backbone_cfg, preprocessor_cfg = _from_config(config)
     if backbone_cfg is None:
@@ -99,6 +101,14 @@ def _by_shapes(
         )
     backbone = build_loaded(backbone_cfg, state, checkpoint)
     return backbone, preprocessor_cfg, layouts.architecture(shapes)
+
+
+def _pixels(trained: InputSettings) -> dict:
+    """How images are normalized, for a preprocessor."""
+    pixels: dict = {'mean': trained.mean, 'std': trained.std}
+    if trained.bands is not None:
+        pixels |= {'type': 'ttl_mm.BandsPreprocessor', 'to_rgb': len(trained.mean) == 3}
+    return pixels
 
 
 def _from_config(path: str) -> tuple[dict, dict]:

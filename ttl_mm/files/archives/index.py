@@ -27,11 +27,12 @@ from ttl_mm.files.archives.parquet import parquet_to_tar
 from ttl_mm.files.archives.tar import tar_entries
 from ttl_mm.files.archives.zip import inflate, zip_entries
 from ttl_mm.files.cache_folder import cache_folder
-from ttl_mm.files.image_header import EXTENSIONS
+from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import parse_json, read_json
 from ttl_mm.files.regular import NAMES, open_regular
 
-READERS: dict[str, Callable[[BinaryIO], Iterator[Entry]]] = {
+Reader = Callable[[BinaryIO], Iterator[Entry]]
+READERS: dict[str, Reader] = {
     '.tar': tar_entries,
     '.zip': zip_entries,
 }
@@ -117,8 +118,8 @@ def archive_index(path: str | os.PathLike) -> ArchiveIndex:
             if is_parquet(path):
                 parquet_to_tar(file, _content(path, base))
                 with open_regular(_content(path, base), NAMES) as copy:
-                    return _build(path, base, stamp, copy, tar_entries(copy))
-            return _build(path, base, stamp, file, READERS[path.suffix.lower()](file))
+                    return _build(path, base, stamp, copy, tar_entries)
+            return _build(path, base, stamp, file, READERS[path.suffix.lower()])
     except OSError as error:
         raise UserError(f'{path} cannot be read: {error.strerror}.') from None
     except ValueError as error:
@@ -181,15 +182,18 @@ def _load(path: Path, base: Path, stamp: dict[str, int]) -> ArchiveIndex | None:
 
 
 def _build(
-    path: Path, base: Path, stamp: dict[str, int], file: BinaryIO, entries: Iterator[Entry]
+    path: Path, base: Path, stamp: dict[str, int], file: BinaryIO, read: Reader
 ) -> ArchiveIndex:
     names: list[str] = []
     places, labels = array('Q'), array('i')
-    for entry, label in labeled_images(entries, file):
-        names.append(entry.name)
-        places.extend((name_hash(entry.name), *entry[1:]))
-        labels.append(label)
-    if not names:
+    for endings in (EXTENSIONS, ARRAYS):
+        for entry, label in labeled_images(read(file), file, endings):
+            names.append(entry.name)
+            places.extend((name_hash(entry.name), *entry[1:]))
+            labels.append(label)
+        if names:
+            break
+    else:
         raise ValueError(f'it holds no image: expected files ending in {" ".join(EXTENSIONS)}')
     table = np.frombuffer(places, np.uint64).reshape(-1, 5).T
     order = np.argsort(table[0], kind='stable')
@@ -221,8 +225,10 @@ def _write(target: Path, content: bytes) -> None:
             partial.unlink()
 
 
-def labeled_images(entries: Iterator[Entry], file: BinaryIO) -> Iterator[tuple[Entry, int]]:
-    """The images among the files of an archive, with their labels.
+def labeled_images(
+    entries: Iterator[Entry], file: BinaryIO, endings: tuple[str, ...]
+) -> Iterator[tuple[Entry, int]]:
+    """The images, files with these endings, among the files of an archive, with their labels.
 
     As in WebDataset, files in a row whose names are equal up to the first dot belong to one sample;
     a ``.cls`` file holds its label as a number, a ``.json`` file as ``label``. Hidden files are
@@ -232,7 +238,7 @@ def labeled_images(entries: Iterator[Entry], file: BinaryIO) -> Iterator[tuple[E
         images, label = [], NO_LABEL
         for entry in group:
             ending = entry.name.lower()
-            if ending.endswith(EXTENSIONS):
+            if ending.endswith(endings):
                 if not any(part.startswith('.') for part in entry.name.split('/')):
                     images.append(entry)
             elif ending.endswith(('.cls', '.json')):
