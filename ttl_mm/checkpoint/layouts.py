@@ -71,6 +71,8 @@ def backbone_config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | N
     config = {'type': 'mmpretrain.ResNet', 'depth': depth}
     if (stem[0], width) != (64, 64):
         config |= {'stem_channels': stem[0], 'base_channels': width}
+    if shapes.get('stem.0.conv.weight', stem)[1:2] != (3,):
+        config['in_channels'] = shapes.get('stem.0.conv.weight', stem)[1]
     if 'stem.2.conv.weight' in shapes:
         config['deep_stem'] = True
     elif stem[-1] == 3:
@@ -87,6 +89,7 @@ def architecture(shapes: Mapping[str, tuple[int, ...]]) -> str:
         n_blocks = len({found[0] for n in shapes if (found := re.match(r'layer\d+\.\d+\.', n))})
         return f'network of {n_blocks} residual blocks'
     details = [f'{config["base_channels"]} channels'] if 'base_channels' in config else []
+    details += [f'{config["in_channels"]} input channels'] if 'in_channels' in config else []
     details += ['3x3 stem'] if config['type'].endswith('CIFAR') else []
     details += ['deep stem'] if 'deep_stem' in config else []
     details += ['pooled shortcuts'] if 'avg_down' in config else []

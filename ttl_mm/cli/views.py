@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> None:
     from mmengine.registry import init_default_scope
 
     from ttl_mm.config import read_config
+    from ttl_mm.datasets import ImageFolder
     from ttl_mm.datasets.build_dataset import build_dataset
     from ttl_mm.datasets.view_sheet import view_sheet
 
@@ -52,15 +53,33 @@ def run(args: argparse.Namespace) -> None:
             raise UserError(f'{args.config} has no train_dataloader, so it makes no views')
         dataset = config.train_dataloader.dataset
         # a model that does not turn BGR into RGB gets RGB from its dataset
-        rgb = not config.get('model', {}).get('data_preprocessor', {}).get('to_rgb', True)
+        pixels = config.get('model', {}).get('data_preprocessor', {})
+        rgb = not pixels.get('to_rgb', True) and pixels.get('type') != 'ttl_mm.BandsPreprocessor'
     if args.data is not None:
         pipeline = innermost(dataset)['pipeline']
+        if args.config is None:
+            pipeline[0] |= measured_bands(ImageFolder(args.data))
         dataset = {'type': 'ttl_mm.ImageFolder', 'data_root': args.data, 'pipeline': pipeline}
     found = build_dataset(dataset, args.config or args.data)
     sheet = view_sheet(found, args.images, args.epochs, args.seed, rgb=rgb)
     if not (cv2.haveImageWriter(args.out) and cv2.imwrite(args.out, sheet)):
         raise UserError(f'{args.out} cannot be written: check the folder and the ending (.png)')
     print(Path(args.out).resolve())
+
+
+def measured_bands(images) -> dict:
+    """For images beyond 8-bit RGB, the range that ``ttl train`` would measure; it is printed."""
+    from ttl_mm.planning.image_sources import FoundImages, ImageSource, look_at_some
+
+    source = ImageSource(Path(images.data_root).resolve(), images.names)
+    measured, left_out = look_at_some(FoundImages([source]))
+    for sentence in left_out:
+        print(sentence)
+    if measured is None:
+        return {}
+    print(measured)
+    print(f'bands={measured.bands.config()}, mean={measured.mean}, std={measured.std}')
+    return {'bands': measured.bands}
 
 
 def innermost(dataset: dict) -> dict:

@@ -16,6 +16,9 @@ The way of an index to a batch in training (a :class:`SampleIndex` carries seed 
 Archives of images are read as folders (``ttl_mm.files.archives``); ``archive_labels`` finds their
 labels.
 
+Images beyond 8-bit RGB, of other channels or depth, take another way through step 4: ``bands``
+reads and scales them, ``float_color`` has the operations of their views.
+
 ``view_sheet`` takes steps 3 and 4, so ``ttl views`` shows what training sees. ``folder_scan`` and
 ``name_list`` find the files of ``image_folder.ImageFolder``, ``permutation`` shuffles them.
 """
@@ -32,7 +35,7 @@ from ttl_mm.datasets.digits import Digits
 from ttl_mm.datasets.image_folder import ImageFolder, TarShards
 from ttl_mm.datasets.part import Fraction
 from ttl_mm.datasets.sampler import EpochSampler
-from ttl_mm.datasets.views import RandomViews
+from ttl_mm.datasets.views import LoadBands, RandomViews
 
 __all__ = [
     'BadImageError',
@@ -41,6 +44,7 @@ __all__ = [
     'EpochSampler',
     'Fraction',
     'ImageFolder',
+    'LoadBands',
     'LoadImage',
     'RandomViews',
     'TarShards',

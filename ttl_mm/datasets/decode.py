@@ -96,7 +96,7 @@ def open_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) 
         path, data = '<bytes>', source
     else:
         path = os.fspath(source)
-        data = _read(path, max_pixels)
+        data = read_file(path, max_pixels)
     if not data:
         raise BadImageError(path, 'empty file')
     if is_jpeg(data):
@@ -104,7 +104,8 @@ def open_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) 
     return ImageFile.of(_decode_with_pillow(path, data, max_pixels))
 
 
-def _read(path: str, max_pixels: int) -> bytes:
+def read_file(path: str, max_pixels: int) -> bytes:
+    """The content of an image file, also of one in an archive; BadImageError if it has none."""
     try:
         return read_image_file(path, 8 * max_pixels + 2**20)  # 16-bit RGBA and some metadata
     except (OSError, ValueError) as error:  # the last of a path with a NUL, or of a damaged zip

@@ -1,7 +1,8 @@
 """Find the images below a folder; the list is cached until one of the folders changes.
 
 Archives count as folders (:mod:`ttl_mm.files.archives`) where there are no image files: an archive
-that lies beside the files it was unpacked to would give every image twice.
+that lies beside the files it was unpacked to would give every image twice. Files of NumPy count as
+images where there is nothing else: beside images they are features or annotations.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from ttl_mm.datasets.name_list import NameList, write_name_list
 from ttl_mm.errors import UserError, printable
 from ttl_mm.files.archives.index import ENDINGS, index_archives, is_archive
 from ttl_mm.files.cache_folder import cache_folder
-from ttl_mm.files.image_header import EXTENSIONS
+from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.files.regular import LOG
 
@@ -93,11 +94,13 @@ def list_images(root: Path, folders: dict[str, int]) -> Iterator[str]:
         return
     archives: list[str] = []
     found_files = False
-    for name in _list_files(root, folders, archives):
+    for name in _list_files(root, folders, archives, EXTENSIONS):
         found_files = True
         yield name
     if archives and not found_files:
         yield from _in_archives(root, archives, folders)
+    elif not found_files:
+        yield from _list_files(root, folders, [], ARRAYS)
     elif archives:
         print_log(
             f'{len(archives)} archives below {printable(str(root))} are left out, such as '
@@ -115,8 +118,10 @@ def _in_archives(root: Path, archives: Sequence[str], folders: dict[str, int]) -
             yield os.path.join(archive, name)
 
 
-def _list_files(root: Path, folders: dict[str, int], archives: list[str]) -> Iterator[str]:
-    """Yield the image files below ``root``; ``archives`` collects the archives."""
+def _list_files(
+    root: Path, folders: dict[str, int], archives: list[str], endings: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield the files below ``root`` with these endings; ``archives`` collects the archives."""
     pending, seen = [''], set()
     while pending:
         folder = pending.pop()
@@ -130,7 +135,7 @@ def _list_files(root: Path, folders: dict[str, int], archives: list[str]) -> Ite
             name = os.path.join(folder, entry.name)
             if _is_folder(entry):
                 inner.append(name)
-            elif name.lower().endswith(EXTENSIONS):
+            elif name.lower().endswith(endings):
                 yield name
             elif is_archive(name):
                 archives.append(name)

@@ -8,7 +8,8 @@ from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
 from ttl_mm.datasets.archive_labels import inner_names, labels_in_archives
-from ttl_mm.datasets.decode import BadImageError, decode_image
+from ttl_mm.datasets.bands import read_bands
+from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
@@ -148,7 +149,7 @@ def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
 def image_fault(path: str) -> BadImageError | None:
     """Why the file is not a usable image; None if it is one."""
     try:
-        decode_image(path)
+        read_bands(path)
     except BadImageError as fault:
         return fault
     return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
-from ttl_mm.files.archives.index import archive_index
+from ttl_mm.files.archives.index import archive_index, find_place
 from ttl_mm.files.archives.member import image_file_size, read_image_file, read_member
 from ttl_mm.files.archives.write_tar import HEADERS, write_tar
 
@@ -73,7 +73,8 @@ def write_shard(path: Path, files: list[ShardFile]) -> bool:
     """
     if path.exists():
         index = archive_index(path)
-        sizes = [index.find(name).size for name in NameList(index.names)]
+        places = index.places
+        sizes = [find_place(places, name).size for name in NameList(index.names)]
         if list(zip(NameList(index.names), sizes)) != [(f.name, f.size) for f in files]:
             raise UserError(f'{path} holds other images: name another folder with --out.')
         return False

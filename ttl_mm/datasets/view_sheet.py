@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch.utils.data import Dataset
 
-from ttl_mm.datasets.decode import decode_image
+from ttl_mm.datasets.bands import decode_to_look_at, picture
 from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_samples import TrainSamples
@@ -57,12 +57,16 @@ def image_of(dataset: Dataset, index: int, rgb: bool = False) -> np.ndarray:
             'their views: see "Your own dataset" in docs/data.md.'
         )
     info = dataset.get_data_info(index)
-    return as_bgr(info['img'], rgb) if 'img' in info else decode_image(info['img_path'])
+    return as_bgr(info['img'], rgb) if 'img' in info else decode_to_look_at(info['img_path'])
 
 
 def views_of(samples: TrainSamples, index: SampleIndex, rgb: bool = False) -> list[np.ndarray]:
-    """The views of an image in one epoch, (H, W, 3) BGR each, exactly as in training."""
+    """The views of an image in one epoch, (H, W, 3) BGR each, exactly as in training.
+
+    Views of other than three channels show each of them, side by side.
+    """
     inputs = samples[index]['inputs']
     views = inputs if isinstance(inputs, Sequence) else [inputs]
     bgr = [view.flip(0) if rgb else view for view in views]
-    return [view.permute(1, 2, 0).contiguous().numpy() for view in bgr]
+    arrays = [view.permute(1, 2, 0).contiguous().numpy() for view in bgr]
+    return [array if array.dtype == np.uint8 else picture(array) for array in arrays]

@@ -1,14 +1,16 @@
 """Several random views of an image, from file to tensor."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
 from mmcv.transforms import BaseTransform
+from mmengine.logging import print_log
 
-from ttl_mm.datasets import color
+from ttl_mm.datasets import color, float_color
+from ttl_mm.datasets.bands import Bands
 from ttl_mm.datasets.decode import ImageFile, open_image
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.view_params import View, ViewParams, draw_view
@@ -44,10 +46,18 @@ class RandomViews(BaseTransform):
         max_pixels: Larger files are refused, see :func:`decode_image`.
         rgb: Whether an ``img`` is RGB, as that of mmpretrain's CIFAR10, and the views shall be
             too. Both are BGR by default.
+        bands: For images beyond 8-bit RGB: ``low`` and ``high`` of every channel, see
+            :class:`~ttl_mm.datasets.bands.Bands`. Views are float32 (C, H, W) tensors then, 0 to
+            255 in that range. Only three channels have colors: others get no saturation, hue and
+            gray.
     """
 
     def __init__(
-        self, views: Sequence[dict] = PAPER_VIEWS, max_pixels: int = MAX_PIXELS, rgb: bool = False
+        self,
+        views: Sequence[dict] = PAPER_VIEWS,
+        max_pixels: int = MAX_PIXELS,
+        rgb: bool = False,
+        bands: Bands | Mapping | None = None,
     ) -> None:
         if not views:
             raise UserError('RandomViews needs at least one view, found views=[]')
@@ -55,9 +65,21 @@ class RandomViews(BaseTransform):
         self.views = [view for view in kinds for _ in range(view.num)]
         self.max_pixels = max_pixels
         self.rgb = rgb
+        self.bands = Bands.of(bands)
+        if self.bands is not None and self.bands.channels != float_color.COLORS:
+            names = ('saturation', 'hue', 'grayscale')
+            left_out = [n for n in names if any(getattr(view, n) for view in self.views)]
+            if left_out:
+                print_log(
+                    f'Images with {self.bands.channels} in place of 3 channels have no colors: '
+                    f'{", ".join(left_out)} are left out of their views.',
+                    'current',
+                )
 
     def transform(self, results: dict) -> dict:
-        if 'img' in results:
+        if self.bands is not None:
+            file = ImageFile.of(self._all_bands(results))
+        elif 'img' in results:
             file = ImageFile.of(as_bgr(results['img'], self.rgb))
         else:
             file = open_image(results['img_path'], self.max_pixels)
@@ -69,10 +91,25 @@ class RandomViews(BaseTransform):
         draws = [draw_view(view, height, width, rng) for view in views]
         divisor = common_divisor(draws, file.divisors)
         image = file.decode(divisor)
-        tensors = [to_tensor(render(image, params, divisor)) for params in draws]
+        if self.bands is None:
+            tensors = [to_tensor(render(image, params, divisor)) for params in draws]
+        else:
+            tensors = [render_bands(image, params, self.bands) for params in draws]
         results['img'] = [tensor.flip(0) for tensor in tensors] if self.rgb else tensors
         results['ori_shape'] = (height, width)
         return results
+
+    def _all_bands(self, results: dict) -> np.ndarray:
+        assert self.bands is not None
+        if 'img' not in results:
+            return self.bands.read(results['img_path'], self.max_pixels)
+        image = np.atleast_3d(results['img'])
+        if image.shape[2:] != (self.bands.channels,):
+            raise UserError(
+                f'an image of shape {image.shape}, and bands of {self.bands.channels} channels: '
+                'both must have as many.'
+            )
+        return image
 
 
 def generator_of(results: dict) -> np.random.Generator:
@@ -141,6 +178,26 @@ def render(image: np.ndarray, params: ViewParams, divisor: int = 1) -> np.ndarra
     return view
 
 
+def render_bands(image: np.ndarray, params: ViewParams, bands: Bands) -> torch.Tensor:
+    """One view of an image of any depth, as a float32 (C, H, W) tensor."""
+    top, left, h, w = params.box
+    crop = bands.scaled(image[top : top + h, left : left + w])
+    view = resized(crop, params.size)
+    if params.flip:
+        view = np.ascontiguousarray(view[:, ::-1])
+    colors = bands.channels == float_color.COLORS
+    for name, factor in params.jitter:
+        if colors or name not in float_color.NEED_COLORS:
+            view = float_color.JITTER[name](view, factor)
+    if params.grayscale and colors:
+        view = float_color.to_gray(view)
+    if params.sigma is not None:
+        view = float_color.gaussian_blur(np.ascontiguousarray(view), params.sigma)
+    if params.threshold is not None:
+        view = float_color.solarize(view, params.threshold)
+    return torch.from_numpy(np.ascontiguousarray(view.transpose(2, 0, 1)))
+
+
 def snap(box: tuple[int, int, int, int], divisor: int) -> tuple[int, int, int, int]:
     """The box in whole pixels of the image that was decoded at 1 / ``divisor``.
 
@@ -157,9 +214,14 @@ def resized_crop(
 ) -> np.ndarray:
     """Crop and resize in one pass: bicubic, anti-aliased when shrinking, like Pillow."""
     top, left, h, w = box
-    crop = torch.from_numpy(image)[None, top : top + h, left : left + w].permute(0, 3, 1, 2)
-    resized = F.interpolate(crop, size=size, mode='bicubic', antialias=True)
-    return resized[0].permute(1, 2, 0).contiguous().numpy()
+    return resized(image[top : top + h, left : left + w], size)
+
+
+def resized(image: np.ndarray, size: tuple[int, int], mode: str = 'bicubic') -> np.ndarray:
+    """(H, W, C) of uint8 or float32 at another size, anti-aliased when shrinking."""
+    batch = torch.from_numpy(image)[None].permute(0, 3, 1, 2)
+    result = F.interpolate(batch, size=size, mode=mode, antialias=True)
+    return result[0].permute(1, 2, 0).contiguous().numpy()
 
 
 def to_tensor(view: np.ndarray) -> torch.Tensor:
@@ -169,3 +231,36 @@ def to_tensor(view: np.ndarray) -> torch.Tensor:
     planes = np.empty((3, *view.shape[:2]), np.uint8)
     cv2.split(view, list(planes))
     return torch.from_numpy(planes)
+
+
+@TRANSFORMS.register_module()
+class LoadBands(BaseTransform):
+    """Load ``img_path``, an image beyond 8-bit RGB, for an evaluation; an ``img`` is taken as is.
+
+    Sets ``img``, float32 (H, W, C) in the scale of :class:`~ttl_mm.datasets.bands.Bands`, with a
+    short side of ``scale`` pixels; bilinear, anti-aliased.
+
+    Args:
+        bands: As for :class:`RandomViews`.
+        scale: Pixels of the short side.
+        max_pixels: Larger files are refused.
+    """
+
+    def __init__(self, bands: Bands | Mapping, scale: int, max_pixels: int = MAX_PIXELS) -> None:
+        self.bands = Bands.of(bands)
+        self.scale = scale
+        self.max_pixels = max_pixels
+
+    def transform(self, results: dict) -> dict:
+        """Add ``img``, ``img_shape`` and ``ori_shape``."""
+        assert self.bands is not None
+        if 'img' in results:
+            image = results['img']
+        else:
+            image = self.bands.read(results['img_path'], self.max_pixels)
+        height, width = results['ori_shape'] = image.shape[:2]
+        share = self.scale / min(height, width)
+        size = max(self.scale, round(share * height)), max(self.scale, round(share * width))
+        results['img'] = resized(self.bands.scaled(image), size, 'bilinear')
+        results['img_shape'] = size
+        return results

@@ -20,35 +20,42 @@ TEST_NAMES = ('val', 'test', 'valid', 'validation')
 TEST_SHARE = 0.2
 
 
-def evaluation_pipeline(size: int) -> list[dict]:
+def evaluation_pipeline(size: int, bands: dict | None = None) -> list[dict]:
     """A single center crop: short side to 256 / 224 of ``size``, then the middle.
 
     Images meant for networks with small inputs, below 96 pixels, have no margin to crop away.
+
+    Args:
+        size: Pixels of the crop.
+        bands: For images beyond 8-bit RGB, the range that the network was trained on.
     """
     edge = round(size * 256 / 224) if size >= 96 else size
     resize = {'scale': edge, 'edge': 'short', 'interpolation': 'bilinear', 'backend': 'pillow'}
+    load: list[dict] = [{'type': 'ttl_mm.LoadImage'}, {'type': 'mmpretrain.ResizeEdge', **resize}]
+    if bands is not None:
+        load = [{'type': 'ttl_mm.LoadBands', 'bands': bands, 'scale': edge}]
     return [
-        {'type': 'ttl_mm.LoadImage'},
-        {'type': 'mmpretrain.ResizeEdge', **resize},
+        *load,
         {'type': 'mmpretrain.CenterCrop', 'crop_size': size},
         {'type': 'mmpretrain.PackInputs'},
     ]
 
 
-def open_splits(data: str, size: int) -> tuple[dict[str, Dataset], str]:
+def open_splits(data: str, size: int, bands: dict | None = None) -> tuple[dict[str, Dataset], str]:
     """The labelled splits ``train`` and ``test``, and a phrase that says how they were made.
 
     Args:
         data: a folder with ``train`` and ``val`` or ``test``, each with a sub-folder per class; or
             a folder of classes, of which a fifth is held out; or a config with datasets.
         size: images are brought to squares of so many pixels.
+        bands: as for :func:`evaluation_pipeline`.
     """
-    splits, how = (_from_config if data.endswith('.py') else _from_folder)(data, size)
+    splits, how = (_from_config if data.endswith('.py') else _from_folder)(data, size, bands)
     check_classes({name: split.metainfo['classes'] for name, split in splits.items()}, data)
     return splits, how
 
 
-def _from_config(path: str, size: int) -> tuple[dict, str]:
+def _from_config(path: str, size: int, bands: dict | None) -> tuple[dict, str]:
     config = read_config(path)
     loaders = {
         'train': config.get('train_dataloader'),
@@ -58,19 +65,19 @@ def _from_config(path: str, size: int) -> tuple[dict, str]:
     for name, loader in loaders.items():
         if not loader:
             raise UserError(f'{path} has no {name}_dataloader: an evaluation needs both splits.')
-        dataset = {**loader['dataset'], 'pipeline': evaluation_pipeline(size)}
+        dataset = {**loader['dataset'], 'pipeline': evaluation_pipeline(size, bands)}
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             splits[name] = build_dataset(dataset, path)
     return splits, 'as the config splits them'
 
 
-def _from_folder(path: str, size: int) -> tuple[dict, str]:
+def _from_folder(path: str, size: int, bands: dict | None) -> tuple[dict, str]:
     root = Path(path)
     if folders := split_folders(root):
         test = folders['test']
-        splits = {name: labelled_folder(folder, size) for name, folder in folders.items()}
+        splits = {name: labelled_folder(folder, size, bands) for name, folder in folders.items()}
         return splits, f'folders train and {test.name}'
-    whole = labelled_folder(root, size)
+    whole = labelled_folder(root, size, bands)
     held_out = hold_out(list(whole.names), whole.labels, whole.metainfo['classes'])
     chosen = {'train': ~held_out, 'test': held_out}
     parts = {name: Part(whole, np.flatnonzero(rows)) for name, rows in chosen.items()}
@@ -84,13 +91,13 @@ def split_folders(root: Path) -> dict[str, Path]:
     return {'train': train, 'test': test} if test is not None and train.is_dir() else {}
 
 
-def labelled_folder(root: str | Path, size: int) -> ImageFolder:
+def labelled_folder(root: str | Path, size: int, bands: dict | None = None) -> ImageFolder:
     """The images of a folder with one sub-folder per class, as an evaluation sees them.
 
     Of a folder with the splits train and val they are those of train.
     """
     root = split_folders(Path(root)).get('train', root)
-    return ImageFolder(str(root), evaluation_pipeline(size), with_label=True)
+    return ImageFolder(str(root), evaluation_pipeline(size, bands), with_label=True)
 
 
 def hold_out(names: list[str], labels: Any, classes) -> np.ndarray:

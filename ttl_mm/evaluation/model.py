@@ -56,7 +56,7 @@ def load_model(
             'type': 'SelfSupDataPreprocessor', **IMAGENET, 'mean': facts.mean, 'std': facts.std,
         }  # fmt: skip
         if trained is not None:
-            preprocessor_cfg |= {'mean': trained.mean, 'std': trained.std}
+            preprocessor_cfg |= _pixels(trained)
         if config is not None:
             preprocessor_cfg = _from_config(config)[1]
         title = architecture.network
@@ -77,6 +77,8 @@ def load_model(
     }
     if trained is not None:
         about['trained_size'] = trained.size
+        if trained.bands is not None:
+            about['bands'] = trained.bands
     if untrained is not None:
         about['untrained'] = untrained
     backbone.to(device).eval()  # mmpretrain's ResNet returns nothing here
@@ -122,7 +124,7 @@ def _by_shapes(
         backbone_cfg = layouts.backbone_config(shapes)
         preprocessor_cfg: dict = {'type': 'SelfSupDataPreprocessor', **IMAGENET}
         if trained is not None:
-            preprocessor_cfg |= {'mean': trained.mean, 'std': trained.std}
+            preprocessor_cfg |= _pixels(trained)
     else:
         backbone_cfg, preprocessor_cfg = _from_config(config)
     if backbone_cfg is None:
@@ -132,6 +134,14 @@ def _by_shapes(
         )
     backbone = build_loaded(backbone_cfg, state, checkpoint)
     return backbone, backbone_cfg, preprocessor_cfg, layouts.architecture(shapes)
+
+
+def _pixels(trained: InputSettings) -> dict:
+    """How images are normalized, for a preprocessor."""
+    pixels: dict = {'mean': trained.mean, 'std': trained.std}
+    if trained.bands is not None:
+        pixels |= {'type': 'ttl_mm.BandsPreprocessor', 'to_rgb': len(trained.mean) == 3}
+    return pixels
 
 
 def _from_config(path: str) -> tuple[dict, dict]:

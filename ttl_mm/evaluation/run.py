@@ -115,7 +115,7 @@ def extract_splits(
         device = f'cuda:{os.environ.get("LOCAL_RANK", 0)}'
     network, preprocessor, about = load_model(checkpoint, config, device, backbone, untrained)
     size = size or default_size(network, about.get('trained_size'))
-    splits, how = open_splits(data, size)
+    splits, how = open_splits(data, size, about.get('bands'))
     edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)
     about |= {'crop': f'short side {edge}, centre {size}, bilinear', 'split': how}
     paths = _feature_files(folder)

@@ -48,7 +48,7 @@ def from_model(checkpoint: str, config: str, data: str, size: int | None = None)
     load_state(model, tensors_of(content), checkpoint)
     trained = input_settings(content)
     size = size or default_size(model.backbone, trained.size if trained else None)
-    dataset = labelled_folder(data, size)
+    dataset = labelled_folder(data, size, trained.bands if trained else None)
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     columns: list[tuple[Tensor, ...]] = []
     with evaluating(model):
@@ -83,6 +83,7 @@ def open_source(
     else:
         path = out_dir / f'{Path(source.rpartition("://")[2]).stem}.features'
         backbone, preprocessor, about = load_model(source, config)
-        dataset = labelled_folder(data, size or default_size(backbone, about.get('trained_size')))
+        size = size or default_size(backbone, about.get('trained_size'))
+        dataset = labelled_folder(data, size, about.get('bands'))
         found = extract_features(backbone, preprocessor, dataset, path, about)
     return Source(torch.tensor(found.features), torch.tensor(found.labels))

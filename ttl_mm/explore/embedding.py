@@ -60,10 +60,11 @@ class Embedding:
 class AnyImages(Dataset):
     """Images for extraction; one that cannot be read becomes black and is marked ``NO_IMAGE``."""
 
-    def __init__(self, found: FoundImages, size: int) -> None:
+    def __init__(self, found: FoundImages, size: int, bands: dict | None = None) -> None:
         self.data_root = str(found.root)
         self.names = list(found.names())
-        self.pipeline = Compose(evaluation_pipeline(size))
+        self.channels = len(bands['low']) if bands else 3
+        self.pipeline = Compose(evaluation_pipeline(size, bands))
         self.metainfo: dict[str, Any] = {'classes': ()}
 
     def __len__(self) -> int:
@@ -78,7 +79,7 @@ class AnyImages(Dataset):
         try:
             return self.pipeline(dict(info))
         except BadImageError:
-            black = np.zeros((8, 8, 3), np.uint8)
+            black = np.zeros((8, 8, self.channels), np.uint8)
             return self.pipeline({**info, 'img': black, 'gt_label': NO_IMAGE})
 
 
@@ -94,7 +95,8 @@ def embed_images(
     """
     join_group()
     backbone, preprocessor, about = load_model(weights, config, device)
-    dataset = AnyImages(found, size or default_size(backbone, about.get('trained_size')))
+    size = size or default_size(backbone, about.get('trained_size'))
+    dataset = AnyImages(found, size, about.get('bands'))
     extract_features(
         backbone, preprocessor, dataset, cache, about,
         batch_size=batch_size, num_workers=num_workers, progress=progress,

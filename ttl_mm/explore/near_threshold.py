@@ -5,6 +5,7 @@ import torch
 from mmengine.dataset import Compose, default_collate
 
 from ttl_mm.datasets.decode import decode_image
+from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.evaluation.feature_file import NO_LABEL
 from ttl_mm.evaluation.forward import extract_batches
@@ -50,6 +51,11 @@ def _features_of_copies(
     files: list[str], weights: str, config: str | None, size: int | None, device, seed: int
 ) -> torch.Tensor:
     backbone, preprocessor, about = load_model(weights, config, device)
+    if 'bands' in about:
+        raise UserError(
+            'copies of images beyond 8-bit RGB are not made yet, so how near they are is not '
+            'known: name the cosine of near duplicates yourself.'
+        )
     size = size or default_size(backbone, about.get('trained_size'))
     pipeline = Compose(evaluation_pipeline(size))
     rng = np.random.default_rng(seed)

@@ -56,7 +56,7 @@ def row_of(query: str, embedding: Embedding) -> int | None:
 def _features_of(query: str, weights: str, config, size, device) -> np.ndarray:
     backbone, preprocessor, about = load_model(weights, config, device)
     size = size or default_size(backbone, about.get('trained_size'))
-    pipeline = Compose(evaluation_pipeline(size))
+    pipeline = Compose(evaluation_pipeline(size, about.get('bands')))
     sample = pipeline({'img_path': query, 'gt_label': NO_LABEL, 'sample_idx': 0})
     with torch.no_grad():
         batch = extract_batches(backbone, preprocessor, [default_collate([sample])])

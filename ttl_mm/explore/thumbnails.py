@@ -6,7 +6,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ttl_mm.datasets.decode import BadImageError, decode_image
+from ttl_mm.datasets.bands import decode_to_look_at
+from ttl_mm.datasets.decode import BadImageError
 
 CELL = 64  # pixels of a thumbnail
 ACROSS = 16  # thumbnails in a row of a sheet
@@ -18,7 +19,7 @@ def thumbnail(path: str) -> np.ndarray:
     """The image, (CELL, CELL, 3) uint8 BGR, whole and centered on gray; gray if it is broken."""
     cell = np.full((CELL, CELL, 3), 128, np.uint8)
     try:
-        image = decode_image(path)
+        image = decode_to_look_at(path)
     except BadImageError:
         return cell
     scale = CELL / max(image.shape[:2])

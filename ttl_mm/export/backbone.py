@@ -60,7 +60,7 @@ def export_backbone(
         'written_by': f'ttl_mm {__version__}',
     }
     if (trained := read_input_settings(file)) is not None:
-        meta['input'] = trained._asdict()
+        meta['input'] = {key: value for key, value in trained._asdict().items() if value}
     if architecture is None:
         reference = mmpretrain_network(config, state, source)
     else:
@@ -72,7 +72,8 @@ def export_backbone(
             names = None if architecture is None else state
             check_tensors(state, load_backbone_state(fresh, expected=names), to)
         size = (96, 80) if architecture is None else check_size(architecture, fresh)
-        check_same(reference, form.read(fresh, meta), to, size)
+        channels = config.get('in_channels', 3)
+        check_same(reference, form.read(fresh, meta), to, size, channels)
         os.replace(fresh, path)
     except OSError as error:
         raise UserError(f'{path} cannot be written: {error.strerror}.') from error
@@ -108,10 +109,14 @@ def check_tensors(state: State, written: State, to: str) -> None:
 
 @torch.no_grad()
 def check_same(
-    reference: Network, exported: Network, to: str, size: tuple[int, int] = (96, 80)
+    reference: Network,
+    exported: Network,
+    to: str,
+    size: tuple[int, int] = (96, 80),
+    channels: int = 3,
 ) -> None:
     """On random images of this size both must compute the same, within the tolerance."""
-    images = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(0))
+    images = torch.randn(2, channels, *size, generator=torch.Generator().manual_seed(0))
     ours, theirs = reference(images), exported(images)
     ours_by = 'mmpretrain'
     if ours.ndim == 2:  # features of a network of a library

@@ -104,7 +104,7 @@ def write_bare(state: State, meta: Meta, path: Path) -> None:
 
 
 def _read_torchvision(path: Path, meta: Meta) -> Network:
-    _refuse(_UNUSUAL, 'torchvision', meta)
+    _refuse({*_UNUSUAL, 'in_channels'}, 'torchvision', meta)
     net = need('torchvision.models', 'torchvision').get_model(f'resnet{meta["backbone"]["depth"]}')
     net.fc = nn.Identity()
     load_state(net, read_checkpoint(path), str(path))
@@ -115,7 +115,8 @@ def _read_torchvision(path: Path, meta: Meta) -> Network:
 def _read_timm(path: Path, meta: Meta) -> Network:
     _refuse(_UNUSUAL, 'timm', meta)
     name = f'resnet{meta["backbone"]["depth"]}'
-    net = need('timm', 'timm').create_model(name, num_classes=0)
+    channels = meta['backbone'].get('in_channels', 3)
+    net = need('timm', 'timm').create_model(name, num_classes=0, in_chans=channels)
     load_state(net, read_checkpoint(path), str(path))
     return net.eval().forward_features
 

@@ -70,11 +70,12 @@ def resnet_graph(state: dict[str, Tensor], meta: dict[str, Any]) -> Any:
     graph.add('ReduceMean', [x], 'features', axes=[2, 3], keepdims=0)
 
     weights = {n: t.float() for n, t in state.items() if t.is_floating_point()}
+    inputs = state['conv1.weight'].shape[1]
     channels = max(len(tensor) for name, tensor in weights.items() if name.endswith('bias'))
     proto = helper.make_graph(
         graph.nodes,
         'backbone',
-        [floats('images', shape=['batch', 3, 'height', 'width'])],
+        [floats('images', shape=['batch', inputs, 'height', 'width'])],
         [
             floats('feature_map', shape=['batch', channels, 'map_height', 'map_width']),
             floats('features', shape=['batch', channels]),

@@ -18,6 +18,7 @@ EXTENSIONS = (
     '.jpg', '.jpeg', '.png', '.webp', '.gif', '.bmp', '.tif', '.tiff', '.jp2', '.avif', '.ppm',
     '.pgm', '.pbm',
 )  # fmt: skip
+ARRAYS = ('.npy',)  # taken for images where there are no others
 MAX_PIXELS = 2**25  # 8192 x 4096
 MAX_SIDE = 65_500  # the limit of JPEG itself
 MAX_SCANS = 100  # of a JPEG; encoders write 10

@@ -10,11 +10,13 @@ from ttl_mm.models.adapted_backbone import AdaptedBackbone
 from ttl_mm.models.algorithm import TTLAlgorithm
 from ttl_mm.models.head import TruncatedTripletHead
 from ttl_mm.models.losses import deputy_ranks, truncated_triplet_loss
+from ttl_mm.models.preprocessor import BandsPreprocessor
 from ttl_mm.models.pretrained_backbone import PretrainedBackbone
 from ttl_mm.models.zoo_models import get_model
 
 __all__ = [
     'AdaptedBackbone',
+    'BandsPreprocessor',
     'PretrainedBackbone',
     'TTLAlgorithm',
     'TruncatedTripletHead',

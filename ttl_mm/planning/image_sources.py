@@ -5,10 +5,12 @@ import stat
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from ttl_mm.datasets.bands import Bands, Measured, kind_of, measure
 from ttl_mm.datasets.decode import BadImageError, open_image
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
@@ -16,8 +18,10 @@ from ttl_mm.errors import UserError
 from ttl_mm.files.archives.index import is_archive
 from ttl_mm.files.image_header import EXTENSIONS
 
+_MAYBE_DEEP = ('.tif', '.tiff', '.png', '.npy')
 TRIED = 400  # files are opened before a run
 SECONDS = 20.0  # for that at most
+MEASURED = 64  # images beyond 8-bit RGB whose values are measured
 
 
 class ImageSource(NamedTuple):
@@ -64,6 +68,8 @@ class Sample(NamedTuple):
     tried: int
     bad: list[BadImageError]
     short_side: int  # median, in pixels
+    measured: Measured | None = None  # if they are beyond 8-bit RGB
+    left_out: tuple[str, ...] = ()  # sentences on channels and depth that no network will see
 
     @property
     def bad_share(self) -> float:
@@ -106,17 +112,14 @@ def try_images(found: FoundImages, tried: int = TRIED, seconds: float = SECONDS)
     Raises:
         UserError: Half of them or more cannot be read.
     """
-    total, deadline = len(found), time.monotonic() + seconds
-    positions = sorted({i * total // tried for i in range(tried)})
-    # from all over the list, wherever time runs out
-    rounds = [positions[i::8] for i in range(8)]
+    deadline = time.monotonic() + seconds
+    paths = spread(found, tried)
+    measured, left_out = look_at_pixels(paths)
     bad, sides, opened = [], [], 0
-    for path in (path for some in rounds for path in found.paths(some)):
+    for path in paths:
         opened += 1
         try:
-            file = open_image(path)
-            file.decode(max(file.divisors))
-            sides.append(min(file.height, file.width))
+            sides.append(_short_side(path, measured.bands if measured else None))
         except BadImageError as fault:
             bad.append(fault)
         if time.monotonic() > deadline:
@@ -126,4 +129,57 @@ def try_images(found: FoundImages, tried: int = TRIED, seconds: float = SECONDS)
             f'{len(bad)} of {opened} images that were tried cannot be read, such as {bad[0]}: name '
             'a folder of images, or check the paths in the list.'
         )
-    return Sample(opened, bad, int(statistics.median(sides)))
+    return Sample(opened, bad, int(statistics.median(sides)), measured, left_out)
+
+
+def spread(found: FoundImages, number: int) -> list[Path]:
+    """Evenly spaced images, in an order that comes from all over the list from the start."""
+    positions = sorted({i * len(found) // number for i in range(number)})
+    return [path for i in range(8) for path in found.paths(positions[i::8])]
+
+
+def look_at_some(found: FoundImages) -> tuple[Measured | None, tuple[str, ...]]:
+    """:func:`look_at_pixels` of some of the images, spread over all."""
+    return look_at_pixels(spread(found, TRIED))
+
+
+def _short_side(path: Path, bands: Bands | None) -> int:
+    """Pixels of an image that could be decoded."""
+    if bands is not None:
+        return min(bands.read(path).shape[:2])
+    file = open_image(path)
+    file.decode(max(file.divisors))
+    return min(file.height, file.width)
+
+
+def look_at_pixels(paths: Sequence[Path]) -> tuple[Measured | None, tuple[str, ...]]:
+    """What the pixels of the images are: the measured range if half of them or more are beyond
+    8-bit RGB, and sentences on what is left out.
+
+    Raises:
+        UserError: They are of different kinds.
+    """
+    kinds = {}
+    for path in paths:
+        if path.suffix.lower() in _MAYBE_DEEP:
+            with suppress(BadImageError):
+                kinds[path] = kind_of(path)
+    deep = [path for path, kind in kinds.items() if not kind.plain]
+    alpha = [path for path, kind in kinds.items() if kind.alpha]
+    sentences = []
+    if alpha:
+        sentences.append(
+            f'{len(alpha)} of {len(paths)} images that were looked at have an alpha channel, such '
+            f'as {alpha[0]}: it is left out, the colors stay as stored.'
+        )
+    if 2 * len(deep) >= len(paths):
+        return measure(deep[:: max(1, len(deep) // MEASURED)]), tuple(sentences)
+    if deep:
+        kind = kinds[deep[0]]
+        sentences.append(
+            f'{len(deep)} of {len(paths)} images that were looked at are beyond 8-bit RGB, such '
+            f'as {deep[0]} with {kind.channels} channels of {kind.dtype}. The others are not, so '
+            'these are read as 8-bit RGB, or replaced where that is not possible. To use all that '
+            'is in them, train on them alone.'
+        )
+    return None, tuple(sentences)

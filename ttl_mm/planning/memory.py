@@ -74,7 +74,9 @@ def measure_config(cfg: Config) -> MemoryUse:
     pipeline = cfg.train_dataloader.dataset.pipeline
     steps = [step for step in pipeline if not step['type'].endswith('LoadImageFromFile')]
     rng = np.random.default_rng(0)
-    image = rng.integers(256, size=(256, 256, 3), dtype=np.uint8)
+    bands = next((step['bands'] for step in steps if step.get('bands')), None)
+    channels = len(bands['low']) if bands else 3
+    image = rng.integers(256, size=(256, 256, channels), dtype=np.uint8)
     views = Compose(steps)({'img': image, 'rng': rng})['inputs']
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.online_sizes = model.target_sizes = None  # the views themselves are the largest size

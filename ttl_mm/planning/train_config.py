@@ -7,6 +7,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ttl_mm.config import read_config
+from ttl_mm.datasets.bands import Measured
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.files.recipes import recipes_root
@@ -51,6 +52,8 @@ def train_config(
     _set_network(cfg.model, plan, backbone, init)
     _set_data(cfg.train_dataloader, plan, data_root, list_file)
     _set_size(cfg, plan, backbone)
+    if plan.pixels is not None:
+        set_pixels(cfg, plan.pixels)
     base = cfg.auto_scale_lr.base_batch_size
     set_optimizer(cfg.optim_wrapper, backbone.norm, base)
     cfg.optim_wrapper.optimizer.lr *= plan.batch * plan.ranks / base
@@ -120,6 +123,20 @@ def _set_size(cfg: Config, plan: TrainPlan, backbone: Backbone) -> None:
             cfg.model[name] = None if allowed.only else tuple(scaled(edge) for edge in edges)
 
 
+def set_pixels(cfg: Config, pixels: Measured) -> None:
+    """Let a config train on images beyond 8-bit RGB: its views, its network, its normalization."""
+    bands = pixels.bands
+    for step in cfg.train_dataloader.dataset.pipeline:
+        if 'views' in step:
+            step.bands = bands.config()
+    cfg.model.data_preprocessor = {
+        'type': 'ttl_mm.BandsPreprocessor', 'mean': pixels.mean, 'std': pixels.std,
+        'to_rgb': bands.channels == 3,
+    }  # fmt: skip
+    if bands.channels != 3:
+        cfg.model.backbone.in_channels = bands.channels
+
+
 def _views(cfg: Config) -> list[Any]:
     (views,) = (step.views for step in cfg.train_dataloader.dataset.pipeline if 'views' in step)
     return views
@@ -158,12 +175,13 @@ def _set_length(cfg: Config, plan: TrainPlan) -> None:
 
 
 def _probe(plan: TrainPlan, labeled: dict[str, dict]) -> dict:
+    bands = plan.pixels.bands.config() if plan.pixels else None
     folders = {
         name: {
             'type': 'ttl_mm.ImageFolder',
             **split,
             'with_label': True,
-            'pipeline': evaluation_pipeline(plan.size),
+            'pipeline': evaluation_pipeline(plan.size, bands),
         }
         for name, split in labeled.items()
     }

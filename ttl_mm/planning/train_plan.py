@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ttl_mm.datasets.bands import Measured
 from ttl_mm.errors import UserError
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.models.view_sizes import ViewSizes
@@ -48,6 +49,7 @@ class TrainPlan:
     trial: Trial = UNMEASURED
     why: Mapping[str, str] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
+    pixels: Measured | None = None  # of images beyond 8-bit RGB
 
     @property
     def whole_epochs(self) -> bool:
@@ -130,7 +132,17 @@ def draft(
     _check_size(name, sizes, size)
     chosen, why['batch'] = _batch(images, ranks, batch, largest_batch)
     workers = max(1, min(8, machine.cpus // ranks - (0 if machine.gpus else 1)))
-    return TrainPlan(images, name, size, ranks, chosen, workers, why=why, **_bad_images(sample))
+    bad = _bad_images(sample)
+    pixels = sample.measured
+    cautions = bad.pop('cautions', ()) + sample.left_out + (pixels.cautions if pixels else ())
+    if pixels is not None and pixels.bands.channels != 3 and '/' in name:
+        raise UserError(
+            f'{name} takes three channels, and the images have {pixels.bands.channels}: choose '
+            'a --backbone of those without a library in their names, such as resnet18.'
+        )
+    return TrainPlan(
+        images, name, size, ranks, chosen, workers, why=why, cautions=cautions, pixels=pixels, **bad
+    )
 
 
 def _check_size(name: str, sizes: ViewSizes, size: int) -> None:

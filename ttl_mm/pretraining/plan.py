@@ -62,7 +62,7 @@ class Planner:
         """Try a few steps, at a second size where ``hours`` asks for another one; settle."""
         plan = self._draft(self.request)
         if self.request.init is not None:
-            check_init(self.request.init, plan.backbone, plan.size)
+            check_init(self.request.init, plan)
         plan = self._try(plan)
         size = better_size(plan, self.request, self.sample)
         if size != plan.size:
@@ -115,7 +115,7 @@ class Planner:
     def table(self, plan: TrainPlan) -> str:
         """The plan in one screen."""
         trial, machine, sample = plan.trial, self.machine, self.sample
-        weights = sum(p.numel() for p in _build(plan.backbone, plan.size).parameters()) / 1e6
+        weights = sum(p.numel() for p in _build(plan).parameters()) / 1e6
         speed = plan.batch * plan.ranks / plan.mean_step
         seconds = plan.seconds(bool(self.request.labels))
         tried = f'{sample.tried} tried, {len(sample.bad)} unreadable ({sample.bad_share:.1%})'
@@ -128,6 +128,8 @@ class Planner:
         save = duration(plan.save_every * plan.mean_step)
         rows = [
             ('images', f'{plan.images:,}', tried),
+            *([('pixels', str(plan.pixels), 'measured; stored with the network')]
+              if plan.pixels else []),
             ('network', plan.backbone, f'{plan.why["network"]}; {weights:.1f} million weights'),
             ('size', f'{plan.size} px', plan.why['size']),
             ('device', device, f'{_count(plan.workers, "process", "es")} to load images for each'),
@@ -189,14 +191,18 @@ def write_splits(labels: str, size: int, folder: Path) -> dict[str, dict[str, st
     return written
 
 
-def check_init(path: str, name: str, size: int) -> None:
+def check_init(path: str, plan: TrainPlan) -> None:
     """Refuse weights of another network before anything is measured."""
+    name = plan.backbone
     remedy = f'Give weights of a {name}, or the --backbone that they are of.'
-    expected = _build(name, size).state_dict()
+    expected = _build(plan).state_dict()
     names = expected if '/' in name else None
     compare(expected, load_backbone_state(path, expected=names), path).require(1.0, remedy)
 
 
-def _build(name: str, size: int):
+def _build(plan: TrainPlan):
+    config = dict(find_backbone(plan.backbone).config_for(plan.size))
+    if plan.pixels is not None and plan.pixels.bands.channels != 3:
+        config['in_channels'] = plan.pixels.bands.channels
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        return MODELS.build(find_backbone(name).config_for(size))
+        return MODELS.build(config)

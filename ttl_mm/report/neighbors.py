@@ -14,6 +14,7 @@ from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.sealed import newest_valid
 from ttl_mm.config import read_config
+from ttl_mm.datasets.bands import picture
 from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.neighbor_search import nearest_neighbors
@@ -73,12 +74,18 @@ def draw_neighbors(
     """A picture, RGB: one row per query, its image and then its neighbors."""
     grid = []
     for query, neighbors, same, cosines in zip(rows, nearest, hits, similarity):
-        row = [Tile(fit(images['test'][query], HEIGHT), 'query')]
+        row = [Tile(fit(as_picture(images['test'][query]), HEIGHT), 'query')]
         for neighbor, right, cosine in zip(neighbors, same.tolist(), cosines.tolist()):
             caption, color = (f'{cosine:.2f}', RIGHT) if right else (f'{cosine:.2f} x', WRONG)
-            row.append(Tile(fit(images['train'][neighbor], HEIGHT), caption, color))
+            tile = fit(as_picture(images['train'][neighbor]), HEIGHT)
+            row.append(Tile(tile, caption, color))
         grid.append(row)
     return picture_grid(grid)
+
+
+def as_picture(image: np.ndarray) -> np.ndarray:
+    """An image as people see it, uint8; channels beyond RGB are side by side."""
+    return image if image.dtype == np.uint8 else picture(image)
 
 
 def _probe_and_model(work_dir: Path) -> tuple[Probe, BaseModel]:
@@ -105,10 +112,11 @@ def _load_newest(model: BaseModel, work_dir: Path) -> Path:
 
 
 def images_of(probe: Probe, name: str) -> np.ndarray:
-    """The images whose features the probe takes, as RGB, (N, H, W, 3) uint8."""
+    """The images whose features the probe takes, (N, H, W, C); three channels are RGB."""
     chosen = probe.chosen(name)
-    bgr = torch.stack([probe.datasets[name][i]['inputs'] for i in chosen])  # (N, 3, H, W)
-    return bgr.permute(0, 2, 3, 1).numpy()[..., ::-1]
+    bgr = torch.stack([probe.datasets[name][i]['inputs'] for i in chosen])  # (N, C, H, W)
+    images = bgr.permute(0, 2, 3, 1).numpy()
+    return images[..., ::-1] if images.shape[3] == 3 else images
 
 
 def _accuracies(predicted: dict[str, Tensor], labels: Tensor) -> dict[str, float]:

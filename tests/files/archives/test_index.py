@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.archives import member
 from ttl_mm.files.archives.index import PARALLEL, archive_index, index_archives
 from ttl_mm.files.archives.member import image_file_size, open_archive, read_image_file
 from ttl_mm.files.archives.write_tar import write_tar
@@ -46,12 +47,33 @@ def test_a_damaged_index_is_made_again(tmp_path):
     write_tar(tmp_path / 'x.tar', FILES)
     names = archive_index(tmp_path / 'x.tar').names
     base = str(names).removesuffix('.txt')
-    for ending in ('.places.npy', '.labels.npy', '.json'):
+    for ending in ('.places', '.labels', '.json'):
         with open(base + ending, 'wb') as file:
             file.write(b'damaged')
         assert archive_index(tmp_path / 'x.tar').places.shape == (5, 4)
     os.unlink(names)
     assert archive_index(tmp_path / 'x.tar').names.is_file()
+
+
+def test_an_archive_that_is_opened_again_was_not_replaced_meanwhile(tmp_path, monkeypatch):
+    """A process keeps few archives open; to open one again does not check its index again."""
+    path = tmp_path / 'x.tar'
+    write_tar(path, FILES)
+    image = f'{path}/a/1.jpg'
+    assert read_image_file(image, 100) == b'one'
+    calls = []
+    original = member.archive_index
+    monkeypatch.setattr(member, 'archive_index', lambda p: calls.append(p) or original(p))
+    open_archive.cache_clear()
+    assert read_image_file(image, 100) == b'one'
+    assert not calls
+    write_tar(path, [('0.jpg', b'zero'), *FILES])
+    open_archive.cache_clear()
+    assert read_image_file(image, 100) == b'one'
+    os.unlink(archive_index(path).places_file)
+    open_archive.cache_clear()
+    assert read_image_file(image, 100) == b'one'
+    assert len(calls) == 2
 
 
 def test_refused_archives_are_named(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+import tracemalloc
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_a_size_in_base_256_and_one_in_an_extended_header(tmp_path):
 
 def test_what_is_neither_file_nor_folder_or_leads_out_is_refused_by_name(tmp_path):
     for name, content, reason in [
-        ('evil', tarfile.SYMTYPE.decode(), "'evil' at byte 0: it is a link"),
+        ('evil', tarfile.SYMTYPE.decode(), "'evil', at byte 0: it is a link"),
         ('evil', tarfile.LNKTYPE.decode(), 'a hard link'),
         ('evil', tarfile.CHRTYPE.decode(), 'a device'),
         ('evil', tarfile.FIFOTYPE.decode(), 'a named pipe'),
@@ -93,7 +94,8 @@ def test_damage_is_named(tmp_path):
         (whole[:1000], 'claimed'),
         (whole[: 512 * 3], 'cut short'),
         (whole + whole, 'archives were joined'),
-        (whole.replace(b'a.jpg', b'x.jpg'), 'no header'),
+        (whole.replace(b'a.jpg', b'x.jpg'), 'its first member, at byte 0: this is no header'),
+        (whole.replace(b'b.jpg', b'x.jpg'), "the member after 'a.jpg', at byte 1536: this is no h"),
         (whole[: len(last) + 100], 'claimed|cut short'),
         (b'GIF89a' + bytes(600), 'no header'),
         (b'', 'cut short'),
@@ -101,3 +103,14 @@ def test_damage_is_named(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=reason):
             entries_of(path)
+
+
+def test_many_empty_members_are_read_one_by_one(tmp_path):
+    """A million of them take no more memory at a time than one."""
+    header = archive(tmp_path / 'one.tar', [('a.jpg', b'')]).read_bytes()[:512]
+    (tmp_path / 'x.tar').write_bytes(header * 20_000 + bytes(1024))
+    tracemalloc.start()
+    with open(tmp_path / 'x.tar', 'rb') as file:
+        assert sum(entry.size == 0 for entry in tar_entries(file)) == 20_000
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()

@@ -9,6 +9,7 @@ from ttl_mm.engine.guards.data_size import check_last_batch
 from ttl_mm.engine.guards.memory_bank import check_memory_bank
 from ttl_mm.engine.guards.neck_width import check_neck_width
 from ttl_mm.engine.guards.negatives import check_negatives
+from ttl_mm.engine.guards.pixels import check_pixels
 from ttl_mm.engine.guards.pretrained import check_pretrained
 from ttl_mm.engine.guards.target_update import check_target_update
 from ttl_mm.registry import HOOKS
@@ -30,5 +31,6 @@ class PreflightHook(Hook):
         check_negatives(runner)
         check_memory_bank(runner)
         check_pretrained(runner)
+        check_pixels(runner)
         check_target_update(runner)
         update_targets_once_per_step(runner)

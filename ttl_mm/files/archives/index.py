@@ -1,14 +1,16 @@
 """Where the images of an archive lie: found once, kept in the user's cache, read from there.
 
-Of every archive the cache holds three files: the places of its images, sorted by a hash of their
-names, which are mapped into memory and not read; their names in the order of the archive, one per
-line; and a stamp with size and time of the archive, which is written last.
+Of every archive the cache holds four files: the places of its images, sorted by a hash of their
+names, and their labels, which are mapped into memory and not read; their names in the order of the
+archive, one per line; and a stamp with size and time of the archive, which is written last.
 """
 
 import hashlib
 import json
+import mmap
 import multiprocessing
 import os
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +27,12 @@ from ttl_mm.files.archives.parquet import parquet_to_tar
 from ttl_mm.files.archives.tar import tar_entries
 from ttl_mm.files.archives.zip import inflate, zip_entries
 from ttl_mm.files.cache_folder import cache_folder
-from ttl_mm.files.image_header import EXTENSIONS
+from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import parse_json, read_json
 from ttl_mm.files.regular import NAMES, open_regular
 
-READERS: dict[str, Callable[[BinaryIO], Iterator[Entry]]] = {
+Reader = Callable[[BinaryIO], Iterator[Entry]]
+READERS: dict[str, Reader] = {
     '.tar': tar_entries,
     '.zip': zip_entries,
 }
@@ -37,7 +40,7 @@ ENDINGS = (*READERS, '.parquet')
 NO_LABEL = -1
 MAX_LABEL_FILE = 2**16  # bytes of a .cls or .json
 PARALLEL = 16  # new archives from which on all cores read them
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,44 @@ class ArchiveIndex:
     Args:
         content: The archive, or the copy of it that the places are of.
         size: Bytes of it.
+        time: When it was changed last, in nanoseconds.
         names: A file with their names, in the order of the archive, one per line.
-        places: (5, N) uint64: hash of the name (ascending), offset, size, packed size, method.
-        labels: (N,) int32 in the order of the archive, ``NO_LABEL`` where there is none.
+        places_file: Their places.
+        labels_file: Their labels.
     """
 
     content: Path
     size: int
+    time: int
     names: Path
-    places: np.ndarray
-    labels: np.ndarray
+    places_file: Path
+    labels_file: Path
 
-    def find(self, name: str) -> Entry:
-        """Where an image lies; KeyError if the archive has none of this name."""
-        wanted = name_hash(name)
-        place = int(np.searchsorted(self.places[0], np.uint64(wanted)))
-        if place == self.places.shape[1] or int(self.places[0, place]) != wanted:
-            raise KeyError(name)
-        return Entry(name, *(int(value) for value in self.places[1:, place]))
+    @property
+    def places(self) -> np.ndarray:
+        """(5, N) uint64: hash of the name (ascending), offset, size, packed size, method."""
+        return _map(self.places_file, np.uint64).reshape(5, -1)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(N,) int32 in the order of the archive, ``NO_LABEL`` where there is none."""
+        return _map(self.labels_file, np.int32)
+
+
+def find_place(places: np.ndarray, name: str) -> Entry:
+    """Where an image lies; KeyError if the archive has none of this name."""
+    wanted = name_hash(name)
+    place = int(np.searchsorted(places[0], np.uint64(wanted)))
+    if place == places.shape[1] or int(places[0, place]) != wanted:
+        raise KeyError(name)
+    return Entry(name, *(int(value) for value in places[1:, place]))
+
+
+def _map(path: Path, dtype: type) -> np.ndarray:
+    """The numbers in a file that holds nothing else, read only when they are looked at."""
+    with open_regular(path, NAMES) as file:
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(content, dtype)
 
 
 def is_archive(name: str | os.PathLike) -> bool:
@@ -95,8 +118,8 @@ def archive_index(path: str | os.PathLike) -> ArchiveIndex:
             if is_parquet(path):
                 parquet_to_tar(file, _content(path, base))
                 with open_regular(_content(path, base), NAMES) as copy:
-                    return _build(path, base, stamp, copy, tar_entries(copy))
-            return _build(path, base, stamp, file, READERS[path.suffix.lower()](file))
+                    return _build(path, base, stamp, copy, tar_entries)
+            return _build(path, base, stamp, file, READERS[path.suffix.lower()])
     except OSError as error:
         raise UserError(f'{path} cannot be read: {error.strerror}.') from None
     except ValueError as error:
@@ -137,38 +160,42 @@ def _content(path: Path, base: Path) -> Path:
 
 
 def _files(base: Path) -> tuple[Path, Path, Path, Path]:
-    endings = ('.json', '.txt', '.places.npy', '.labels.npy')
+    endings = ('.json', '.txt', '.places', '.labels')
     return tuple(base.with_name(base.name + ending) for ending in endings)  # type: ignore
 
 
 def _load(path: Path, base: Path, stamp: dict[str, int]) -> ArchiveIndex | None:
     """What the cache holds for the archive as it is now."""
-    stamp_file, names, places, labels = _files(base)
+    stamp_file, names, places_file, labels_file = _files(base)
     try:
         if read_json(stamp_file) != stamp:
             return None
         content = _content(path, base)
-        size = content.stat().st_size
-        found = ArchiveIndex(content, size, names, np.load(places, 'r'), np.load(labels, 'r'))
+        status = content.stat()
+        found = ArchiveIndex(
+            content, status.st_size, status.st_mtime_ns, names, places_file, labels_file
+        )
+        whole = found.places.shape[1] == len(found.labels)
     except (OSError, ValueError):
         return None
-    whole = found.places.dtype == np.uint64 and found.places.shape == (5, len(found.labels))
     return found if whole and names.is_file() else None
 
 
 def _build(
-    path: Path, base: Path, stamp: dict[str, int], file: BinaryIO, entries: Iterator[Entry]
+    path: Path, base: Path, stamp: dict[str, int], file: BinaryIO, read: Reader
 ) -> ArchiveIndex:
     names: list[str] = []
-    places: list[tuple[int, ...]] = []
-    labels: list[int] = []
-    for entry, label in labeled_images(entries, file):
-        names.append(entry.name)
-        places.append((name_hash(entry.name), *entry[1:]))
-        labels.append(label)
-    if not names:
+    places, labels = array('Q'), array('i')
+    for endings in (EXTENSIONS, ARRAYS):
+        for entry, label in labeled_images(read(file), file, endings):
+            names.append(entry.name)
+            places.extend((name_hash(entry.name), *entry[1:]))
+            labels.append(label)
+        if names:
+            break
+    else:
         raise ValueError(f'it holds no image: expected files ending in {" ".join(EXTENSIONS)}')
-    table = np.array(places, np.uint64).T
+    table = np.frombuffer(places, np.uint64).reshape(-1, 5).T
     order = np.argsort(table[0], kind='stable')
     twice = np.flatnonzero(np.diff(table[0][order]) == 0)
     if len(twice):
@@ -176,8 +203,9 @@ def _build(
     stamp_file, *files = _files(base)
     stamp_file.unlink(missing_ok=True)
     text = b''.join(os.fsencode(name) + b'\n' for name in names)
-    contents: list[Any] = [text, np.ascontiguousarray(table[:, order]), np.array(labels, np.int32)]
-    for target, content in zip([*files, stamp_file], [*contents, json.dumps(stamp).encode()]):
+    numbers = table[:, order].tobytes(), labels.tobytes()
+    contents = [text, *numbers, json.dumps(stamp).encode()]
+    for target, content in zip([*files, stamp_file], contents):
         _write(target, content)
     loaded = _load(path, base, stamp)
     if loaded is None:
@@ -185,23 +213,22 @@ def _build(
     return loaded
 
 
-def _write(target: Path, content: bytes | np.ndarray) -> None:
+def _write(target: Path, content: bytes) -> None:
     """A file that appears complete or not at all, and never through a link."""
     partial = target.with_name(f'{target.name}.{uuid4().hex}.partial')
     try:
         with partial.open('xb') as file:
-            if isinstance(content, bytes):
-                file.write(content)
-            else:
-                np.save(file, content)
+            file.write(content)
         os.replace(partial, target)
     finally:
         with suppress(OSError):
             partial.unlink()
 
 
-def labeled_images(entries: Iterator[Entry], file: BinaryIO) -> Iterator[tuple[Entry, int]]:
-    """The images among the files of an archive, with their labels.
+def labeled_images(
+    entries: Iterator[Entry], file: BinaryIO, endings: tuple[str, ...]
+) -> Iterator[tuple[Entry, int]]:
+    """The images, files with these endings, among the files of an archive, with their labels.
 
     As in WebDataset, files in a row whose names are equal up to the first dot belong to one sample;
     a ``.cls`` file holds its label as a number, a ``.json`` file as ``label``. Hidden files are
@@ -211,7 +238,7 @@ def labeled_images(entries: Iterator[Entry], file: BinaryIO) -> Iterator[tuple[E
         images, label = [], NO_LABEL
         for entry in group:
             ending = entry.name.lower()
-            if ending.endswith(EXTENSIONS):
+            if ending.endswith(endings):
                 if not any(part.startswith('.') for part in entry.name.split('/')):
                     images.append(entry)
             elif ending.endswith(('.cls', '.json')):

@@ -2,26 +2,50 @@
 
 import os
 import re
+from contextlib import suppress
 from functools import lru_cache
 
 from ttl_mm.errors import UserError
 from ttl_mm.files.archives.entry import DEFLATED, Entry
-from ttl_mm.files.archives.index import ENDINGS, ArchiveIndex, archive_index, is_archive
+from ttl_mm.files.archives.index import (
+    ENDINGS,
+    ArchiveIndex,
+    archive_index,
+    find_place,
+    is_archive,
+)
 from ttl_mm.files.archives.zip import inflate
-from ttl_mm.files.regular import NAMES, open_regular, read_bytes, size_of
+from ttl_mm.files.regular import NAMES, open_regular, read_bytes
 
 OPEN_ARCHIVES = 128  # in a process
+KNOWN_ARCHIVES = 2**17  # whose index was checked in this process, 1 kB each
 _INSIDE = re.compile(f'({"|".join(map(re.escape, ENDINGS))})/', re.IGNORECASE)
 
 
 class OpenArchive:
-    """An archive that images are read from, until nobody has it any more."""
+    """An archive that images are read from, until nobody has it any more.
+
+    A shuffled epoch goes back and forth between more archives than can be open at once, so to open
+    one again is quick: its index was checked before.
+    """
 
     def __init__(self, path: str) -> None:
-        self.images: ArchiveIndex = archive_index(path)
-        self.file = open_regular(self.images.content, NAMES)
-        if size_of(self.file) != self.images.size:
+        if self._open(known_index(path)):
+            return
+        known_index.cache_clear()
+        if not self._open(known_index(path)):
             raise UserError(f'{path} was replaced while it was opened: start again.')
+
+    def _open(self, index: ArchiveIndex) -> bool:
+        """Whether archive and index are still there as they were when the index was checked."""
+        self.file = open_regular(index.content, NAMES)
+        status = os.fstat(self.file.fileno())
+        if (status.st_size, status.st_mtime_ns) == (index.size, index.time):
+            with suppress(OSError, ValueError):
+                self.places = index.places
+                return True
+        self.file.close()
+        return False
 
     def __del__(self) -> None:
         if 'file' in self.__dict__:
@@ -83,9 +107,15 @@ def read_member(archive: str, name: str, max_bytes: int) -> bytes:
 
 def _find(archive: str, name: str) -> Entry:
     try:
-        return open_archive(archive).images.find(name)
+        return find_place(open_archive(archive).places, name)
     except KeyError:
         raise FileNotFoundError(2, f'{archive} has no such image', name) from None
+
+
+@lru_cache(KNOWN_ARCHIVES)
+def known_index(path: str) -> ArchiveIndex:
+    """The index of an archive; whether it is still the right one is for the caller to see."""
+    return archive_index(path)
 
 
 @lru_cache(OPEN_ARCHIVES)

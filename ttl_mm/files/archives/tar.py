@@ -35,15 +35,17 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
         ValueError: It is no tar archive, damaged, cut short, appended to, or has a member that is
             not allowed; the message names the member.
     """
-    end, position, last = size_of(file), 0, 'its first member'
+    end, position = size_of(file), 0
     read = file.fileno()
     extended: dict[str, str] = {}
+    member = before = 'its first member'  # for messages
     while position + BLOCK <= end:
         header = os.pread(read, BLOCK, position)
         if not header.strip(b'\0'):
             _check_end(read, position, end)
             return
         try:
+            member = before
             kind, size = _parse(header)
             if position + BLOCK + size > end:
                 raise ValueError(f'{size} bytes are claimed, {end - position - BLOCK} are left')
@@ -52,7 +54,7 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
                 extended |= _extended(kind, read, content, size)
             elif kind not in (_PAX_FOR_ALL, _FOLDER):
                 name = extended.get('path') or _name(header)
-                last = repr(name[:80])
+                member, before = repr(name[:80]), f'the member after {name[:80]!r}'
                 if kind not in _FILES:
                     what = _REFUSED.get(kind, f'of the unknown kind {kind!r}')
                     raise ValueError(f'it is {what}: only files and folders are read')
@@ -63,7 +65,7 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
             else:
                 extended = {}
         except ValueError as error:
-            raise ValueError(f'{last} at byte {position}: {error}') from None
+            raise ValueError(f'{member}, at byte {position}: {error}') from None
         position = content + -(-size // BLOCK) * BLOCK
     raise ValueError(f'it ends after {end} bytes without an end mark: it was cut short')
 
