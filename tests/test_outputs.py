@@ -3,7 +3,7 @@ import os
 import pytest
 
 from ttl_mm.errors import UserError
-from ttl_mm.outputs import MARK, check_folder, claim_file, claimed_folder, mark_folder
+from ttl_mm.outputs import MARK, check_folder, claim_file, claim_job, claimed_folder, mark_folder
 
 
 def test_a_file_is_replaced_only_on_request_and_never_the_source(tmp_path):
@@ -61,3 +61,20 @@ def test_a_command_that_fails_before_it_writes_leaves_no_folder(tmp_path):
         assert out == tmp_path / 'a' / 'b'
     with pytest.raises(UserError, match='which `ttl search` did not write'):
         claimed_folder(out, 'ttl search').__enter__()
+
+
+def test_a_job_is_continued_by_the_same_request_alone(tmp_path):
+    folder, asked = tmp_path / 'job', {'seeds': 2, 'rate': None, 'sizes': (1, 2)}
+    for _ in range(2):
+        assert claim_job(folder, 'ttl finetune', asked) == folder
+    with pytest.raises(
+        UserError, match='holds a job with rate left open, and this line asks for 1'
+    ):
+        claim_job(folder, 'ttl finetune', {**asked, 'rate': 1})
+    (folder / 'request.json').write_text('[]')
+    with pytest.raises(UserError, match=r'request.json cannot be read \(it is no request\)'):
+        claim_job(folder, 'ttl finetune', asked)
+    (tmp_path / 'other').mkdir()
+    (tmp_path / 'other/photo.jpg').write_text('')
+    with pytest.raises(UserError, match=r'photo.jpg, which `ttl finetune` did not write'):
+        claim_job(tmp_path / 'other', 'ttl finetune', asked)

@@ -1,12 +1,16 @@
 """Where commands write: nothing is replaced that the same command did not write itself."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.plain_json import parse_json, read_json
 from ttl_mm.files.regular import read_text
 
+REQUEST = 'request.json'  # in the folder of a job: what it was asked for
 MARK = '.ttl_mm'  # in a folder: the names of the commands that have written into it
 
 
@@ -86,6 +90,47 @@ def claimed_folder(folder: str | Path, command: str, overwrite: bool = False) ->
                 for path in missing:
                     path.rmdir()
         raise
+
+
+def claim_job(folder: str | Path, command: str, request: Mapping[str, Any]) -> Path:
+    """Make or enter the folder of a job of several runs, which the same line continues.
+
+    Args:
+        folder: Where all of it is written.
+        command: Its name.
+        request: Options by their names, as plain values; those that change what is computed.
+
+    Raises:
+        UserError: The folder holds something else, or a job that was asked for something else.
+    """
+    check_folder(folder, command, ['[!.]*'])
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark_folder(folder, command)
+    path, now = folder / REQUEST, parse_json(json.dumps(dict(request)))
+    if not path.is_file():
+        partial = path.with_suffix('.partial')
+        partial.write_text(json.dumps(now, indent=2) + '\n')
+        partial.replace(path)
+        return folder
+    try:
+        before = read_json(path)
+        if not isinstance(before, dict):
+            raise ValueError('it is no request')
+    except (OSError, ValueError) as error:
+        raise UserError(f'{path} cannot be read ({error}): choose another --out.') from error
+    for name in sorted({*now, *before}):
+        if now.get(name) != before.get(name):
+            old, new = (_shown(values.get(name)) for values in (before, now))
+            raise UserError(
+                f'{folder} holds a job with {name} {old}, and this line asks for {new}: choose '
+                'another folder with --out, or repeat the line that started it to continue.'
+            )
+    return folder
+
+
+def _shown(value: Any) -> str:
+    return 'left open' if value is None else str(value)
 
 
 def _writers(folder: Path) -> list[str]:

@@ -6,8 +6,9 @@ A command module is light to import (heavy imports live inside ``run``) and has:
     def add_arguments(parser): ...
     def run(args) -> int | None: ...
 
-A task has its command in ``ttl_mm/tasks/TASK/command.py``, with ``NAME`` beside ``HELP``. Modules
-that begin with an underscore are no commands.
+A task has its command in ``ttl_mm/tasks/TASK/command.py``, with ``NAME`` beside ``HELP``; one with
+several has each in a module whose name ends with ``_command``. Modules that begin with an
+underscore are no commands.
 """
 
 import pkgutil
@@ -36,10 +37,11 @@ def commands() -> Iterator[tuple[str, ModuleType]]:
             name = module_info.name.rstrip('_')
             found[name] = import_module(f'{__name__}.{module_info.name}')
     for task in pkgutil.iter_modules(tasks.__path__):
-        path = f'{tasks.__name__}.{task.name}.command'
-        if find_spec(path):
-            module = import_module(path)
-            found[module.NAME] = module
+        spec = find_spec(f'{tasks.__name__}.{task.name}')
+        for part in pkgutil.iter_modules(spec.submodule_search_locations if spec else ()):
+            if f'_{part.name}'.endswith('_command'):
+                module = import_module(f'{tasks.__name__}.{task.name}.{part.name}')
+                found[module.NAME] = module
     yield from sorted(found.items())
 
 

@@ -32,6 +32,11 @@ def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 200
 
 
 def draw_confusion(labels, predicted, classes, path: str | Path, classifier: str) -> None:
+    """Write the picture of :func:`confusion_figure`."""
+    confusion_figure(labels, predicted, classes, classifier).savefig(path)
+
+
+def confusion_figure(labels, predicted, classes, classifier: str) -> Figure:
     """The confusion matrix: rows are the true classes, shares of a row add up to 1."""
     from sklearn.metrics import confusion_matrix
 
@@ -50,4 +55,4 @@ def draw_confusion(labels, predicted, classes, path: str | Path, classifier: str
             if count:
                 color = 'white' if shares[row, column] > 0.5 else 'black'
                 axes.text(column, row, count, ha='center', va='center', color=color, fontsize=7)
-    figure.savefig(path)
+    return figure

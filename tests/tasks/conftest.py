@@ -1,0 +1,12 @@
+import pytest
+
+from tests.pretraining.conftest import fork
+from ttl_mm.engine.runner import processes
+
+
+@pytest.fixture(scope='module')
+def forked():
+    """Runs are forks of this warm process; they train by the real launcher."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, 'start', fork)
+        yield patch
