@@ -223,6 +223,8 @@ def test_modules_that_cannot_be_trained_are_refused_in_one_sentence(photos, monk
     module.act = lambda x: x
     with pytest.raises(UserError, match=r'backbone=Tokens\(...\) cannot be sent to the processes'):
         ttl_mm.pretrain(photos, backbone=module)
+    with pytest.raises(UserError, match='a config names a network of a library'):
+        ttl_mm.pretrain(photos, backbone=Tokens(), config_out='mine.py')
     monkeypatch.setitem(sys.modules, '__mp_main__', libraries)  # another than __main__
     with pytest.raises(UserError, match="below `if __name__ == '__main__':`"):
         ttl_mm.pretrain(photos, backbone=Tokens())
