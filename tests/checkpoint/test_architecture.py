@@ -15,6 +15,7 @@ def test_a_name_in_a_config_or_a_file_is_found():
     assert declared_architecture({'meta': {'backbone': vit.config}}) == vit
     config = json.dumps({'model': {'backbone': 'timm/resnet18'}})
     assert declared_architecture({'ttl_mm': {'config': config}}).name == 'resnet18'
+    assert architecture_of('module/Net-01ab').library == 'module'  # which no file can build
 
 
 def test_anything_else_is_no_name():

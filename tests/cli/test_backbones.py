@@ -20,6 +20,15 @@ def test_many_are_listed_by_name_and_none_gets_the_nearest(capsys):
     assert 'the nearest names are torchvision/resnet50' in capsys.readouterr().err
 
 
+def test_more_of_them_are_measured_on_request(capsys, monkeypatch):
+    monkeypatch.setattr(backbones, 'MOST', 1)
+    assert main(['backbones', 'resnet1*_cifar']) == 0
+    assert 'resnet18_cifar\nresnet101_cifar' in capsys.readouterr().out
+    assert main(['backbones', 'resnet1*_cifar', '--all']) == 0
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert [row.split()[1] for row in rows] == ['11.2', '42.5', '58.1']
+
+
 def test_a_network_that_gives_no_features_says_so(capsys):
     assert main(['backbones', 'mmpretrain/clip_vit-base-p16_zeroshot-cls_in1k']) == 0
     assert 'not usable: ' in capsys.readouterr().out

@@ -19,7 +19,7 @@ from ttl_mm.registry import MODELS
 def files(tmp_path_factory):
     """Checkpoints that name their networks."""
     folder = tmp_path_factory.mktemp('checkpoints')
-    for name in ('test_vit', 'resnet18'):
+    for name in ('test_vit', 'resnet18', 'mobilenetv3_small_050'):
         torch.manual_seed(0)
         network = AdaptedBackbone(f'timm/{name}')
         meta = {'backbone': Architecture(f'timm/{name}').config}
@@ -55,12 +55,24 @@ def test_where_a_tool_does_not_have_the_network_it_says_so(files, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_detector_refuses_another_network_in_one_sentence(files):
-    init = {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': str(files / 'test_vit.pth')}
+def detector_of(path):
+    init = {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': str(path)}
     with DefaultScope.overwrite_default_scope('mmdet'):
-        detector = MODELS.build({'type': 'mmdet.ResNet', 'depth': 18, 'init_cfg': init})
-    with pytest.raises(UserError, match='holds timm/test_vit, and ResNet here takes the stages'):
+        return MODELS.build({'type': 'mmdet.ResNet', 'depth': 18, 'init_cfg': init})
+
+
+@pytest.mark.parametrize('name', ['test_vit', 'mobilenetv3_small_050'])  # no, and a common name
+def test_a_detector_refuses_another_network_in_one_sentence(files, name):
+    detector = detector_of(files / f'{name}.pth')
+    with pytest.raises(UserError, match=f'holds timm/{name}, and ResNet here takes the stages'):
         detector.init_weights()
+
+
+def test_a_detector_takes_a_resnet_of_a_library(files):
+    detector = detector_of(files / 'resnet18.pth')
+    detector.init_weights()
+    state = torch.load(files / 'resnet18.pth', weights_only=True)['state_dict']
+    assert torch.equal(detector.layer4[1].conv2.weight, state['layer4.1.conv2.weight'])
 
 
 def test_bare_weights_of_a_library_are_a_start_and_can_be_evaluated(files, tmp_path):

@@ -6,8 +6,8 @@ from tests.helpers.checkpoints import assert_bit_equal
 from tests.helpers.tiny_networks import Tokens
 from ttl_mm.errors import UserError
 from ttl_mm.models import AdaptedBackbone
-from ttl_mm.models.adapted_backbone import network_facts, pool, synchronized
-from ttl_mm.models.libraries import build_network
+from ttl_mm.models.adapted_backbone import module_facts, network_facts, pool, synchronized
+from ttl_mm.models.libraries import build_network, give_module, given_module
 from ttl_mm.registry import MODELS
 
 
@@ -78,3 +78,38 @@ def test_facts_are_those_of_the_network():
     assert facts.mean == (127.5,) * 3  # its own, not ImageNet's
     assert network_facts('torchvision/resnet18').mean == (123.675, 116.28, 103.53)
     assert network_facts('mmpretrain/resnet18_8xb16_cifar10').mean == (125.307, 122.961, 113.8575)
+
+
+@pytest.mark.parametrize(
+    ('name', 'norm'),
+    [
+        ('timm/test_resnet', 'batch'),
+        ('timm/test_efficientnet', 'batch'),
+        ('timm/test_convnext', 'layer'),
+        ('timm/mobilevit_xxs', 'both'),  # convolutions with BatchNorm, attention with LayerNorm
+        ('timm/levit_128s', 'both'),  # attention with BatchNorm
+    ],
+)
+def test_the_norm_tells_convolutions_from_transformers(name, norm):
+    assert network_facts(name).norm == norm
+
+
+def test_a_module_keeps_its_weights_and_what_it_says_about_its_images():
+    network = build_network('timm/test_vit').network
+    backbone = AdaptedBackbone(network)
+    backbone.init_weights()
+    assert backbone.net is network
+    assert (backbone.facts.size, backbone.facts.mean) == (160, (127.5,) * 3)
+    assert module_facts(Tokens(), 32).mean == (123.675, 116.28, 103.53)
+
+
+def test_a_given_module_has_a_name_that_follows_from_its_structure():
+    names = [give_module(Tokens(*options)) for options in ((), (), (True,))]
+    assert names[0] == names[1] != names[2]
+    assert names[0].startswith('module/Tokens-')
+    assert give_module(Tokens().eval(), 32) not in names
+    built = build_network(names[2]).network
+    assert built.class_token
+    assert built is not given_module(names[2])[0]
+    with pytest.raises(UserError, match='module/Other is a module that was given in Python'):
+        build_network('module/Other')

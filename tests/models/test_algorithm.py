@@ -6,10 +6,12 @@ from mmengine.config import Config, ConfigDict
 from mmengine.registry import init_default_scope
 from torch import nn
 
+from tests.helpers.tiny_networks import Tokens
 from ttl_mm.errors import UserError
-from ttl_mm.models import TruncatedTripletHead, TTLAlgorithm
+from ttl_mm.models import AdaptedBackbone, TruncatedTripletHead, TTLAlgorithm, algorithm
 from ttl_mm.models.algorithm import draw_sizes, rescale
 from ttl_mm.models.losses import coding_rate, plain_truncated_triplet_loss
+from ttl_mm.models.view_sizes import ViewSizes
 
 
 class Encoder(nn.Module):
@@ -187,6 +189,35 @@ def test_each_view_of_each_network_has_its_size():
     sizes = Config(dict(sizes=[4, 6])).sizes
     model = build(online_sizes=sizes)
     assert 4 <= model.view_sizes()['online'][0] <= 6
+
+
+def adapted(**options):
+    """A model on patches of 8 pixels, and what it logged."""
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algorithm, 'print_log', lambda text, logger: said.append(text))
+        backbone = AdaptedBackbone(Tokens(), size=32)
+        backbone.facts = backbone.facts._replace(**options)
+        head = TruncatedTripletHead(None, deputy=3)
+        sizes = {'online_sizes': (20, 60), 'target_sizes': (30, 60)}
+        return TTLAlgorithm(backbone, nn.Flatten(), head, **sizes), said
+
+
+def test_random_sizes_are_rounded_to_the_patch_of_the_network():
+    model, said = adapted()
+    found = set()
+    for iteration in range(20):
+        model.set_progress(seed=0, iteration=iteration)
+        found |= {size for sizes in model.view_sizes().values() for size in sizes}
+    assert found <= set(range(16, 65, 8))
+    assert len(found) > 3
+    assert not said
+
+
+def test_a_network_of_one_size_has_no_random_rescale_and_says_so_once():
+    model, said = adapted(sizes=ViewSizes(32, only=32))
+    assert model.view_sizes() == {'online': [None, None], 'target': [None, None]}
+    assert said == ['No random rescale: Tokens takes 32 pixels only.']
 
 
 def test_invalid_settings_are_refused_at_build_and_one_view_in_training():

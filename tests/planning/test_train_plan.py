@@ -17,6 +17,14 @@ def test_defaults_follow_the_machine_and_the_images():
     assert (asked.backbone, asked.size, asked.ranks) == ('resnet34', 128, 1)
 
 
+def test_a_network_of_a_library_keeps_its_own_size_on_a_gpu():
+    asked = Request(('photos',), 'timm/test_vit')  # made for 160 pixels
+    plan = drafted(asked, machine=GPUS)
+    assert (plan.size, plan.why['size']) == (160, 'that of the network in its library')
+    assert drafted(asked, machine=CPU).size == 96
+    assert drafted(asked, sample=Sample(9, [], 70), machine=GPUS).size == 64
+
+
 def test_the_batch_is_the_recipes_unless_images_or_memory_are_few():
     sizes = {(1000, 500): 104, (60, 500): 60, (1000, 64): 64}
     for (images, largest), batch in sizes.items():

@@ -3,6 +3,7 @@
 import argparse
 
 from ttl_mm import arguments
+from ttl_mm.cli._options import FLAG
 from ttl_mm.errors import UserError
 
 HELP = 'list the networks of timm, torchvision and mmpretrain that --backbone takes'
@@ -12,6 +13,8 @@ MOST = 30  # networks that are built to tell their size; each takes about a seco
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = 'part of a name, or a pattern such as "timm/vit_*_patch16_224" (default: all names)'
     parser.add_argument('pattern', nargs='?', metavar='PATTERN', type=arguments.text, help=text)
+    text = f'show weights and sizes of more than {MOST} networks too: about a second for each'
+    parser.add_argument('--all', **FLAG, help=text)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -21,11 +24,11 @@ def run(args: argparse.Namespace) -> None:
     names = matching_names(args.pattern)
     if not names:
         raise UserError(f'no network is called {args.pattern}: {nearest(args.pattern)}.')
-    if len(names) > MOST:
+    if len(names) > MOST and not args.all:
         print(*names, sep='\n')
         print(
             f'{len(names)} networks. For at most {MOST} of them, weights and sizes are shown: '
-            'give a narrower PATTERN.'
+            'give a narrower PATTERN, or --all.'
         )
         return
     width = max(map(len, names))

@@ -161,10 +161,10 @@ def _from_config(path: str) -> tuple[dict, dict]:
 
 def default_size(backbone: nn.Module, trained_size: int | None = None) -> int:
     """The size that the network was trained on; if unknown, that of its library, 32 or 224."""
+    if isinstance(backbone, AdaptedBackbone):  # whose config may name sizes that were rounded
+        return backbone.sizes.nearest(trained_size or backbone.facts.size)
     if trained_size is not None:
         return trained_size
-    if isinstance(backbone, AdaptedBackbone):
-        return backbone.facts.size
     return 32 if type(backbone).__name__ == 'ResNet_CIFAR' else 224
 
 

@@ -33,6 +33,7 @@ class Backbone(NamedTuple):
     norm: str = 'batch'  # or 'layer', 'both' or 'none'
     pixels: Pixels | None = None  # of its library, where it is of one
     one_size: bool = False  # whether it is built for the size of a run
+    own_size: int | None = None  # edge of the images that its library uses
 
     def config_for(self, size: int) -> dict[str, Any]:
         """The config of the network for images of this size."""
@@ -94,7 +95,7 @@ def find_backbone(name: str) -> Backbone:
         facts = network_facts(name)
         return Backbone(
             Architecture(name).config, facts.width, facts.buildable or facts.sizes, facts.norm,
-            Pixels(facts.mean, facts.std), one_size=facts.buildable is not None,
+            Pixels(facts.mean, facts.std), facts.buildable is not None, facts.size,
         )  # fmt: skip
     if name not in backbone_names():
         raise UserError(f'backbone {name} is no network that is known here: {nearest(name)}.')

@@ -1,6 +1,6 @@
 """Initialize a backbone, or stages of one, from a pre-training checkpoint."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mmengine.logging import print_log
 from mmengine.model import update_init_info
@@ -45,10 +45,13 @@ class PretrainedBackbone:
             state = load_backbone_state(self.checkpoint, expected=module.state_dict())
         else:
             state = load_backbone_state(self.checkpoint)
-            _refuse_others(module, parts, state, self.checkpoint)
         state = {n: t for n, t in state.items() if n.split('.')[0] in parts}
         kept = {n: t for n, t in module.state_dict().items() if n.startswith(self.fresh)}
-        loaded = load_state(module, state | kept, self.checkpoint)
+        try:
+            loaded = load_state(module, state | kept, self.checkpoint)
+        except UserError as error:
+            _refuse_others(module, self.checkpoint, error)
+            raise
         if hasattr(module, 'zero_init_residual'):  # mmpretrain would zero the last norms afterwards
             module.zero_init_residual = False  # type: ignore[assignment]
         if hasattr(module, '_params_init_info'):  # mmengine's record, written to the log
@@ -58,13 +61,11 @@ class PretrainedBackbone:
         print_log(f'{count} from {self.checkpoint}{fresh}', 'current')
 
 
-def _refuse_others(
-    module: nn.Module, parts: Iterable[str], state: Iterable[str], checkpoint: str
-) -> None:
-    """Say so where the file is of a network that this one has no part of."""
+def _refuse_others(module: nn.Module, checkpoint: str, error: UserError) -> None:
+    """Say so where tensors do not fit because the file is of a network of another kind."""
     declared = read_architecture(resolve(checkpoint))
-    if declared is not None and not set(parts) & {name.split('.')[0] for name in state}:
+    if declared is not None and not isinstance(module, AdaptedBackbone):
         raise UserError(
             f'{checkpoint} holds {declared.network}, and {type(module).__name__} here takes the '
             'stages of a ResNet: pre-train a ResNet for this detector or classifier.'
-        )
+        ) from error

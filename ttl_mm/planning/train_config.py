@@ -119,8 +119,8 @@ def _set_size(cfg: Config, plan: TrainPlan, backbone: Backbone) -> None:
         view.size = sizes.pop(0)
         view.later_sizes = tuple(sizes.items())
     for name in ('online_sizes', 'target_sizes'):
-        if edges := cfg.model.get(name):
-            cfg.model[name] = None if allowed.only else tuple(scaled(edge) for edge in edges)
+        if edges := cfg.model.get(name):  # the model rounds them again, or does without and says so
+            cfg.model[name] = tuple(scaled(edge) for edge in edges)
 
 
 def set_pixels(cfg: Config, pixels: Measured) -> None:

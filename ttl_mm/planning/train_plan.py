@@ -121,7 +121,10 @@ def draft(
         'size': f'the default on a {machine.device}' if not request.size else 'as asked for',
     }
     name = request.backbone or name
-    sizes = find_backbone(name).sizes
+    backbone = find_backbone(name)
+    sizes = backbone.sizes
+    if request.size is None and backbone.own_size is not None and machine.gpus:
+        size, why['size'] = backbone.own_size, 'that of the network in its library'
     if request.size is None and sample.short_side < size:
         size = sample.short_side // 8 * 8
         why['size'] = f'the images have a median short side of {sample.short_side} px'

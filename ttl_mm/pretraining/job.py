@@ -103,6 +103,11 @@ def pretrain(
     """
     begun = time.monotonic() if begun is None else begun
     if isinstance(backbone, nn.Module):
+        if config_out is not None:
+            raise UserError(
+                f'config_out={str(config_out)!r} with backbone={type(backbone).__name__}(...): a '
+                'config names a network of a library and cannot hold a module. Leave one of both.'
+            )
         check_given(backbone)
         backbone = give_module(backbone, size)
     paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)

@@ -12,6 +12,7 @@ from ttl_mm.engine.guards.negatives import check_negatives
 from ttl_mm.engine.guards.pixels import check_pixels
 from ttl_mm.engine.guards.pretrained import check_pretrained
 from ttl_mm.engine.guards.target_update import check_target_update
+from ttl_mm.engine.guards.view_sizes import fit_view_sizes
 from ttl_mm.registry import HOOKS
 
 
@@ -28,6 +29,7 @@ class PreflightHook(Hook):
         check_accumulation(runner)
         check_batch_size(runner)
         check_neck_width(runner)
+        fit_view_sizes(runner)
         check_negatives(runner)
         check_memory_bank(runner)
         check_pretrained(runner)
