@@ -129,3 +129,15 @@ def test_one_range_of_pythons_everywhere(install):
     assert f'{oldest} to {newest} needed' in (ROOT / 'requirements/install.py').read_text()
     assert f'{oldest} to {newest} is needed' in (ROOT / 'ttl_mm/cli/_installation.py').read_text()
     assert f'Python {oldest}, 3.12 or {newest} and pip' in (ROOT / 'README.md').read_text()
+
+
+def test_the_matrix_leaves_out_only_tests_that_exist(install):
+    """And takes in every test tool that conftest.py imports."""
+    spec = importlib.util.spec_from_file_location('matrix', ROOT / 'requirements/matrix.py')
+    matrix = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(matrix)
+    assert [path for path in matrix.LEFT_OUT if not (ROOT / path).exists()] == []
+    assert {'playwright', 'pytest', 'pytest-xdist', 'timm'} <= set(matrix.TEST_TOOLS)
+    assert [version for version, _ in matrix.find_pythons()] == sorted(
+        dict(matrix.find_pythons()), key=lambda text: int(text[2:])
+    )

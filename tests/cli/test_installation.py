@@ -36,6 +36,7 @@ def test_torchvision_must_take_the_torch_that_is_there(monkeypatch):
         monkeypatch.setattr(doctor, 'installed', only(torch=torch, torchvision=vision))
         monkeypatch.setattr(doctor, 'requires', lambda name, asked=asked: asked)
         monkeypatch.setattr(doctor.torchvision_guard, 'ops_load', lambda loads=ops_load: loads)
+        monkeypatch.setattr(doctor.torchvision_guard, 'guard_torchvision', lambda: None)
         finding = doctor.check_torchvision()
         assert finding.level == level, finding
         if level == 'failure':

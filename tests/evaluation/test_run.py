@@ -145,13 +145,14 @@ def test_mistakes_end_in_one_sentence(evaluated, tmp_path, checkpoint, folder, n
     assert main(['eval', f'{out}.pth', '--data', str(folder), '--out', str(out), *FAST]) == 0
     mixed = [train, str(out / 'test.safetensors')]
     for arguments, message in (
-        ([good, '--data', str(data), '--out', str(tmp_path / 'out')], 'data/ant/0.png'),
+        ([good, '--data', str(data), '--out', str(tmp_path / 'out')], 'repair this file, or'),
         ([str(tmp_path / 'x.pth'), '--data', str(folder)], 'layer3.1.bn2.running_var'),
         ([good], '--data'),
         ([good, '--data', str(folder), '--lowshot', '--confusion'], 'add --knn or --linear'),
         ([train], 'the features of one split'),
         (mixed, 'do not belong together: their weights differ'),
         ([train] * 3, '3 files given'),
+        ([good] * 2, 'is a checkpoint, and two files must be those of features'),
         ([str(tmp_path)], 'train.safetensors is missing'),
     ):
         assert main(['eval', *arguments, *FAST]) == 2

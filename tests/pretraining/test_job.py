@@ -48,7 +48,7 @@ def test_a_folder_becomes_a_backbone_a_report_and_three_lines(finished):
         'report': 'index.html',
     }  # fmt: skip
     plan = said.partition('\nbackbone')[0].splitlines()[1:]
-    words = 'images network size device batch k epochs steps speed time memory disk recipe ! Give'
+    words = 'images network size device batch k epochs steps speed time memory disk recipe ! more'
     assert [row.split()[0] for row in plan] == words.split()
     assert '2 steps are too few to teach anything' in plan[-2]
     assert max(map(len, plan)) <= 80  # of a terminal

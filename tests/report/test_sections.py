@@ -23,5 +23,9 @@ def test_an_untrained_network_reaches_no_target(tmp_path):
     log.write_text('{"probe/knn_top1": 99.0, "iter": 0, "epoch": 0, "step": 0}\n' + log.read_text())
     runs = [load_run(folder)]
     assert common_goal(runs, 'probe/knn_top1') == 40
-    assert time_to_target(runs, 'probe/knn_top1', 40).rows[0][1] == '2'
-    assert summary_section(runs).tables[0].rows[0][-1] == '99.0 → 40.0 (99.0, 0)'
+    row = time_to_target(runs, 'probe/knn_top1', 40).rows[0]
+    assert row[1:] == ['untrained at 99.0 already', *'–––']
+    summary = summary_section(runs)
+    assert summary.tables[0].rows[0][-1] == '99.0 → 40.0 (99.0, 0)'
+    (warning,) = summary.warnings
+    assert '40.0 %, no better than that of the untrained network, 99.0 %' in warning

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mmengine.dist import barrier, get_dist_info
 from torch import nn
 from torch.utils.data import DataLoader
 
+from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import Features, FeatureWriter, read_features
 from ttl_mm.evaluation.forward import evaluating, extract_batches, output_stages
@@ -69,7 +70,7 @@ def extract_features(
             num_workers=num_workers,
             collate_fn=default_collate,
         )
-        rows_of = extract_batches(backbone, preprocessor, loader)
+        rows_of = extract_batches(backbone, preprocessor, _naming_the_remedy(loader))
         for count, (batch, (outputs, labels)) in enumerate(zip(mine, rows_of), 1):
             rows = {s: x.cpu().numpy() for s, x in zip(sorted(stages), outputs)}
             writer.write(batch, rows, labels.numpy())
@@ -81,6 +82,14 @@ def extract_features(
         writer.finish()
     barrier()
     return read_features(path)
+
+
+def _naming_the_remedy(batches: Iterable[dict]) -> Iterator[dict]:
+    """Training replaces an image that cannot be read; a figure is of all images or of none."""
+    try:
+        yield from batches
+    except BadImageError as fault:
+        raise UserError(f'{fault}: repair this file, or take it out of the folder.') from None
 
 
 def _read_current(path: Path, about: dict) -> Features | None:
@@ -95,7 +104,8 @@ def _read_current(path: Path, about: dict) -> Features | None:
 
 def _dims(backbone, preprocessor, dataset, stages: list[int]) -> dict[int, int]:
     """How many features each stage has, from one image."""
-    ((outputs, _),) = extract_batches(backbone, preprocessor, [default_collate([dataset[0]])])
+    first = _naming_the_remedy(default_collate([dataset[index]]) for index in (0,))
+    ((outputs, _),) = extract_batches(backbone, preprocessor, first)
     return {stage: x.shape[1] for stage, x in zip(stages, outputs)}
 
 

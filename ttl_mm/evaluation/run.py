@@ -76,6 +76,11 @@ def find_feature_files(source: Sequence[str]) -> tuple[Path, Path] | None:
             raise UserError(f'{missing[0]} is missing: make it with `ttl eval CHECKPOINT`.')
         return paths
     if len(source) == 2:
+        if checkpoints := [path for path in source if path.endswith(('.pth', '.pt', '.ckpt'))]:
+            raise UserError(
+                f'{checkpoints[0]} is a checkpoint, and two files must be those of features: '
+                'evaluate one checkpoint at a time, or several by `ttl compare`.'
+            )
         return Path(source[0]), Path(source[1])
     if len(source) > 2:
         raise UserError(f'{len(source)} files given: one checkpoint, or two feature files.')

@@ -62,9 +62,31 @@ def neighbors_section(work_dir: str | Path, queries: int = 8, shown: int = 8) ->
             'pixels, on the features of the untrained network and on those of the trained one. '
             'Labels were used to measure, never to train.',
             'Raw pixels are the bar to beat: features below them are not worth their cost.',
+            *(
+                gain(name, untrained[k], measured[2][k], len(test))
+                for k, name in NAMES.items()
+                if k in untrained
+            ),
         ],
         tables=[Table(['', 'raw pixels', 'untrained', 'trained'], rows)],
         pictures=[Picture('neighbors', picture, caption, wide=True)],
+    )
+
+
+def gain(name: str, before: float, after: float, images: int) -> str:
+    """What training has changed in a figure, in percent, against the chance of ``images`` images.
+
+    >>> gain('kNN top-1', 26.0, 35.0, 500)
+    'Training raised kNN top-1 by 9.0 points; the standard error on 500 images is 2.9.'
+    """
+    error = 100 * sum(p / 100 * (1 - p / 100) / images for p in (before, after)) ** 0.5
+    points, chance = after - before, f'the standard error on {images:,} images is {error:.1f}'
+    if abs(points) > 2 * error:
+        verb = 'raised' if points > 0 else 'lowered'
+        return f'Training {verb} {name} by {abs(points):.1f} points; {chance}.'
+    return (
+        f'{name} changed by {points:+.1f} points, which can be chance: {chance}. Train longer, or '
+        'measure on more images, to see whether training helps.'
     )
 
 

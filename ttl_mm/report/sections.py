@@ -79,6 +79,7 @@ def summary_section(runs: Sequence[Run]) -> Section:
         for run in runs
         if (bad := run.non_finite('loss'))
     ]
+    warnings += [text for run in runs for key in keys if (text := _no_better(run, key))]
     return Section('Runs', tables=[Table(header, rows)], warnings=warnings)
 
 
@@ -137,6 +138,8 @@ def time_to_target(runs: Sequence[Run], key: str, goal: float) -> Table:
     for run in runs:
         at = first_reached(run, key, goal)
         missed = 'not reached' if len(run.series(key)[1]) else 'not measured'
+        if (before := _untrained(run, key)) is not None and before >= goal:
+            at, missed = None, f'untrained at {before:.1f} already'
         rows.append([run.name, *(_spent(run, at) if at is not None else [missed, *'–––'])])
     return Table([f'to {goal:g} % {ACCURACIES[key]}', 'epochs', 'images', 'time', 'cost'], rows)
 
@@ -146,7 +149,9 @@ def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
     bars = [
         (index, run.name, run.epochs(at))
         for index, run in enumerate(runs)
-        if (at := first_reached(run, key, goal)) is not None and run.iterations_per_epoch
+        if (at := first_reached(run, key, goal)) is not None
+        and run.iterations_per_epoch
+        and not (_untrained(run, key) or 0) >= goal
     ]
     if len(bars) < 2:
         return None
@@ -160,6 +165,23 @@ def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
         axes.grid(axis='y', visible=False)
         axes.set_xlabel(f'epochs to {goal:g} % {ACCURACIES[key]}')
     return figure
+
+
+def _untrained(run: Run, key: str) -> float | None:
+    """Accuracy before the first step, where it was measured."""
+    iterations, values = run.series(key)
+    return next((float(value) for value in values[iterations == 0]), None)
+
+
+def _no_better(run: Run, key: str) -> str | None:
+    """A warning where the newest network is not above the untrained one."""
+    before, (iterations, values) = _untrained(run, key), run.series(key)
+    if before is None or not iterations[-1] > 0 or values[-1] > before:
+        return None
+    return (
+        f'{run.name}: {ACCURACIES[key]} is {values[-1]:.1f} %, no better than that of the '
+        f'untrained network, {before:.1f} %. Train longer, or look for the cause below.'
+    )
 
 
 def _pictures(
@@ -188,7 +210,8 @@ def _progress(run: Run, key: str) -> str:
     iterations, values = run.series(key)
     if not len(values):
         return '–'
-    before = ''.join(f'{value:.1f} → ' for value in values[iterations == 0][:1])
+    start = _untrained(run, key)
+    before = '' if start is None else f'{start:.1f} → '
     last = f'{values[-1]:.1f}' if iterations[-1] > 0 else '–'
     at = iterations[values.argmax()]
     epoch = run.epochs(at)

@@ -1,6 +1,7 @@
 """The console of a training run: what people see while the whole log goes to a file."""
 
 import logging
+import os
 import shlex
 import time
 from pathlib import Path
@@ -169,10 +170,17 @@ def _opening(runner, title: str | None) -> list[str]:
     name = Path(runner.cfg.filename).stem if runner.cfg.filename else runner.experiment_name
     name = title or name
     lines = [f'{name}: {run.images:,} images, {length}, on {device}.']
-    lines.append(f'Everything else is in {runner.log_dir}; the config is in {runner.work_dir}.')
+    log, folder = (_from_here(path) for path in (runner.log_dir, runner.work_dir))
+    lines.append(f'Everything else is in {log}; the config is in {folder}.')
     if runner.iter:
         lines.append(f'Continuing after step {runner.iter:,}.')
     return lines
+
+
+def _from_here(path: str) -> str:
+    """The shorter way to a folder: from the working directory, if it lies below it."""
+    here = os.path.relpath(path)
+    return path if here.startswith(os.pardir) else here
 
 
 def _count(number: int, word: str) -> str:
