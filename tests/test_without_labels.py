@@ -33,9 +33,9 @@ def test_no_name_in_the_code_is_that_of_a_label(module):
         for field in ('id', 'attr', 'arg', 'name'):
             if isinstance(value := getattr(node, field, None), str):
                 words.add(value)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value not in texts and ' ' not in node.value:  # no sentence
-                words.add(node.value)
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and value not in texts and ' ' not in value:  # no sentence
+            words.add(value)
     assert not {word for word in words if 'label' in word.lower()} - {'label_free'}
 
 
