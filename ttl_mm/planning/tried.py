@@ -1,4 +1,4 @@
-"""``ttl plan --try``: some minutes of several settings on the user's images, and a judge of them."""
+"""``ttl plan --try``: some minutes of several settings on the images of the user, judged."""
 
 import math
 import tempfile
