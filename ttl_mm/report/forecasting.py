@@ -24,7 +24,8 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
         run: Its log.
         steps: Length of its schedule; what its config says by default.
     """
-    steps = steps or schedule_of(run)
+    if steps is None and (planned := schedule_of(run)):
+        steps = max(planned, run.last_iteration)  # --hours may have made the run longer
     if not steps:
         raise UserError(f'{run.name} does not say how long it will be: give --steps.')
     found = []
