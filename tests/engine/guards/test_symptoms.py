@@ -138,7 +138,7 @@ def test_measures_of_symptoms_equal_plain_computations():
     for image in images.mean(1):
         cells = [image[4 * i : 4 * i + 4, 6 * j : 6 * j + 6] for i in range(4) for j in range(4)]
         shares.append(np.var([cell.mean() for cell in cells]) / np.var(image))
-    assert coarse_shares(torch.from_numpy(images)).tolist() == pytest.approx(shares)
+    assert coarse_shares(torch.from_numpy(images)).tolist() == pytest.approx(shares, rel=1e-4)
     assert not len(coarse_shares(torch.zeros(2, 3, 8, 8)))  # of one color
     view = torch.arange(24).reshape(2, 3, 2, 2)
     assert identical_share(view, view.clone()) == 1
