@@ -3,6 +3,7 @@
 import doctest
 import logging
 import time
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
@@ -31,6 +32,23 @@ def test_a_line_says_what_is_known_and_nothing_else():
         '311 images/s  2 bad images  3 min 20 s left'
     )
     assert status_line(Status(step=1, steps=4)) == ' 25%  step 1/4'
+
+
+def test_verdict_and_forecast_are_told():
+    judged = replace(
+        FULL,
+        verdict=('learning', 'an image keeps 12.0% of its neighbors'),
+        forecast='kNN top-1 50.1 % (47.0 to 53.2) at the end, on track',
+    )
+    line = status_line(judged)
+    assert '  learning  forecast: kNN top-1 50.1 % (47.0 to 53.2) at the end, on track  ' in line
+    screen = terminal(120)
+    screen.print(status_panel(judged))
+    text = screen.file.getvalue()
+    assert 'learning: an image keeps 12.0% of its neighbors' in text
+    assert '50.1 % (47.0 to 53.2)' in text
+    collapsed = replace(FULL, health='collapsed', verdict=('collapsed', 'all on a point'))
+    assert status_line(collapsed).count('collapsed') == 1
 
 
 def test_the_panel_shows_every_number_on_a_narrow_terminal_too():

@@ -33,13 +33,13 @@ def test_no_name_in_the_code_is_that_of_a_label(module):
         for field in ('id', 'attr', 'arg', 'name'):
             if isinstance(value := getattr(node, field, None), str):
                 words.add(value)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value not in texts and ' ' not in node.value:  # no sentence
-                words.add(node.value)
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and value not in texts and ' ' not in value:  # no sentence
+            words.add(value)
     assert not {word for word in words if 'label' in word.lower()} - {'label_free'}
 
 
-def test_a_judged_run_is_the_same_where_images_have_no_labels(tmp_path, monkeypatch):
+def test_a_judged_run_is_the_same_where_images_have_no_labels(tmp_path, monkeypatch, capsys):
     hooks = {
         'judge': {'type': 'ttl_mm.JudgeHook', 'share': 0.9},
         'early_stop': {'type': 'ttl_mm.EarlyStopHook', 'patience': 50},
@@ -57,6 +57,10 @@ def test_a_judged_run_is_the_same_where_images_have_no_labels(tmp_path, monkeypa
         work_dir = tmp_path / f'run_{len(found)}'
         train_digits(work_dir, images=192, batch_size=64, loop=loop, **hooks)
         found.append(logged(work_dir, 'judge/view_invariance'))
+    told = capsys.readouterr().out.splitlines()
+    (line,) = {line.partition('forecast: ')[2][:30] for line in told if 'step 6/6' in line}
+    assert line.startswith('neighbors kept under views ')
+    assert sum('an image keeps' in line for line in told) == 2
     assert given  # the images of the first run have labels
     assert len(found[0]) > 1
     assert found[0] == found[1]

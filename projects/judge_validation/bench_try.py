@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python projects/judge_validation/bench_try.py --data DIR [--minutes 5]
 
 The network of the efficiency study at 32 px, on ``cifar10_mini`` and ``imagenette_mini`` below DIR.
-``--try`` itself sees no labels: each setting is judged and chosen first, and then classified. Writes
+``--try`` itself sees no labels; here each setting is classified after it was judged. Writes
 ``try.json``, which ``validate.py publish`` shows.
 """
 
@@ -35,15 +35,12 @@ def accuracy(work: Path, config, train: Path, test: Path) -> float:
     """KNN top-1 of a finished run."""
     model = MODELS.build(config.model)
     model.load_state_dict(read_sealed(newest_valid(work)[0])['state_dict'])
-    parts = [
-        DATASETS.build(
-            {
-                'type': 'ttl_mm.ImageFolder', 'data_root': str(folder), 'with_label': True,
-                'pipeline': evaluation_pipeline(32),
-            }  # fmt: skip
-        )
-        for folder in (train, test)
-    ]
+    labeled = {
+        'type': 'ttl_mm.ImageFolder',
+        'with_label': True,
+        'pipeline': evaluation_pipeline(32),
+    }
+    parts = [DATASETS.build({**labeled, 'data_root': str(folder)}) for folder in (train, test)]
     return Probe(*parts, max_train=LABELED).measure(model)[KNN]
 
 

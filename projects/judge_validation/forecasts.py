@@ -79,7 +79,7 @@ class Case(NamedTuple):
 
 
 def accuracy_curves(study: Path = STUDY) -> list[Curve]:
-    """kNN accuracy of all published runs of the efficiency study that learn without labels."""
+    """Accuracy of kNN in all published runs of the efficiency study that learn without labels."""
     found = []
     for folder in sorted(study.glob('*/*')):
         if 'supervised' not in folder.name:

@@ -112,7 +112,7 @@ def study_runs(study: Path = STUDY) -> list[Run]:
 
 
 def verdict_table(runs: Sequence[Run]) -> str:
-    """What the plain verdict at the end of a run is worth: the gain in accuracy behind each word."""
+    """What the verdict at the end of a run is worth: the gain in accuracy behind each word."""
     gains: dict[str, list[list[float]]] = {}
     for run in runs:
         rows = run['rows']

@@ -23,5 +23,6 @@ def test_one_word_and_its_evidence(kept, health, word):
 
 
 def test_nothing_is_said_without_two_judgments():
-    for kept, errors in (([], []), ([0.1], [0.01]), ([0.1, 0.2], [0.01]), ([float('nan'), 1], [0, 0])):
+    nan = float('nan')
+    for kept, errors in (([], []), ([0.1], [0.01]), ([0.1, 0.2], [0.01]), ([nan, 1], [0, 0])):
         assert verdict(kept, errors, 'healthy') is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.config import Config
 
 import ttl_mm
 from tests.helpers.checkpoints import assert_bit_equal, make_resnet
@@ -17,6 +18,10 @@ from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.cli import main
 from ttl_mm.engine.runner import processes
 from ttl_mm.engine.runner.launch import train
+from ttl_mm.evaluation.probe import KNN
+from ttl_mm.gauges.forecast import references
+from ttl_mm.planning.request import Request
+from ttl_mm.pretraining.plan import Planner
 
 LENGTH = ['--size', '32', '--epochs', '2']
 
@@ -119,8 +124,11 @@ def test_several_sources_are_one_set_of_images_and_given_weights_the_start(
     assert main([*job, '--init', str(tmp_path / '34.pth'), '--dry-run']) == 2
     assert 'is a ResNet-34, the model a ResNet-18' in capsys.readouterr().err
     start = ['--init', str(tmp_path / '18.pth'), '--config-out', str(tmp_path / 'c.py')]
+    start += ['--patience', '4']
     assert main([*job, *start]) == 0
     assert 'images   32 ' in capsys.readouterr().out
+    hooks = Config.fromfile(tmp_path / 'c.py').default_hooks
+    assert (hooks.judge.type, hooks.early_stop.patience) == ('ttl_mm.JudgeHook', 4)
     root = os.path.commonpath([photos, tmp_path])
     listed = (tmp_path / 'c_lists' / 'images.txt').read_text().splitlines()
     assert sorted(os.path.join(root, name) for name in listed) == files
@@ -129,6 +137,17 @@ def test_several_sources_are_one_set_of_images_and_given_weights_the_start(
     trained = load_backbone_state(tmp_path / 'w' / 'epoch_2.pth')
     learned = {n: t for n, t in networks[18].state_dict().items() if n.endswith(('weight', 'bias'))}
     assert_bit_equal({name: trained[name] for name in learned}, learned)
+
+
+def test_the_plan_of_hours_says_what_more_of_them_would_buy():
+    planner = object.__new__(Planner)
+    planner.request = Request(('photos',), hours=1.5)
+    ((name, hours, gain),) = planner._more_hours_row()
+    assert (name, hours) == ('twice as long', '3 h')
+    low, median, high = (2**power - 1 for power in references()[KNN].longer)
+    assert gain.startswith(f'{median:.0%} ({low:.0%} to {high:.0%}) more gain in accuracy')
+    planner.request = Request(('photos',), epochs=5)
+    assert planner._more_hours_row() == []
 
 
 def test_mistakes_end_in_one_sentence_and_nothing_is_written(photos, tmp_path, capsys):

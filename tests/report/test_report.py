@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -34,6 +35,25 @@ def test_a_run_without_labels_has_a_report_of_the_rest(tmp_path):
     run = write_start(tmp_path / 'run', '1', 1, 20, probes=False)
     assert 'No accuracy was logged' in page_of(tmp_path, run).text
     assert (tmp_path / 'page' / 'loss.png').exists()
+
+
+def test_a_run_that_was_judged_without_labels_has_a_verdict(tmp_path):
+    run = write_start(tmp_path / 'run', '1', 1, 20, probes=False)
+    (log,) = run.glob('*/vis_data/scalars.json')
+    judged = [
+        {'judge/view_invariance': kept, 'judge/view_invariance_error': 0.005, 'iter': step}
+        for step, kept in ((0, 0.07), (20, 0.12))
+    ]
+    lines = log.read_text().splitlines()
+    log.write_text('\n'.join([*lines, *map(json.dumps, judged)]) + '\n')
+    text = page_of(tmp_path, run).text
+    assert 'Judged without labels' in text
+    assert 'an image keeps 12.0% of its neighbors under another view, 7.0% before' in text
+    assert (tmp_path / 'page' / 'judge_view_invariance.png').exists()
+    for strange in ('{"iter": 20, "health": 7, "loss": 1}', '{"iter": 20, "health": 2, "loss": 1}'):
+        log.write_text('\n'.join([*lines, *map(json.dumps, judged), strange]) + '\n')
+        text = page_of(tmp_path, run).text
+    assert 'all projections lie on a point or a few poles' in text
 
 
 @pytest.mark.parametrize(('first', 'count'), [(30, 3), (5, 8)])

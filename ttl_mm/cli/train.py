@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = 'folder of classes to measure kNN on while training; it is never trained on'
     add('--labels', type=input_folder, metavar='DIR', help=text)
-    text = 'end the run after N judgments without labels in a row that were not its best (docs/judge.md)'
+    text = 'end the run when N judgments without labels in a row were not its best'
     add('--patience', type=integer(1), metavar='N', help=text)
     text = 'weights of the backbone to start from, in any layout'
     add('--init', type=weights, metavar='FILE', help=text)

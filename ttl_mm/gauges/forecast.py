@@ -199,9 +199,7 @@ def look_ahead(key: str, steps: ArrayLike, values: ArrayLike, length: int) -> Ou
     found = found * reference.scale
     curve = fit_gain(at / length, found, reference.exponent, reference.unit)
     ends = {part: forecast(curve, part, reference) for part in LENGTHS}
-    return Outlook(
-        reference.name, curve.seen, float(found[-1]), ends, *outlook(curve, reference)
-    )
+    return Outlook(reference.name, curve.seen, float(found[-1]), ends, *outlook(curve, reference))
 
 
 @cache

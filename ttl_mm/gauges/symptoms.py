@@ -32,7 +32,7 @@ def coarse_shares(images: Tensor) -> Tensor:
     About 0.3 to 0.8 for photographs and drawings, and 16 / HW for pixels of pure noise. Images of
     one color are left out.
     """
-    gray = images.double().mean(dim=1, keepdim=True)
+    gray = images.float().mean(dim=1, keepdim=True)
     total = gray.flatten(1).var(dim=1, correction=0)  # (N,)
     coarse = adaptive_avg_pool2d(gray, GRID).flatten(1).var(dim=1, correction=0)
     return (coarse / total)[total > 0]

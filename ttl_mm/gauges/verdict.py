@@ -31,7 +31,7 @@ def verdict(
         return COLLAPSED, 'all projections lie on a point or a few poles'
     if health == LOSING:
         return LOSING, 'the projections use less than a third of the dimensions that they once did'
-    if len(kept) < 2 or len(kept) != len(errors) or not all(map(math.isfinite, (kept[0], kept[-1]))):
+    if len(kept) < 2 or len(kept) != len(errors) or not math.isfinite(kept[0] + kept[-1]):
         return None
     noise = SURE * math.hypot(errors[0], errors[-1])
     evidence = (

@@ -1,4 +1,4 @@
-"""``ttl plan --try``: some minutes of several settings on the user's images, judged without labels."""
+"""``ttl plan --try``: some minutes of several settings on the images of the user, judged."""
 
 import math
 import tempfile

@@ -24,10 +24,11 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
         run: Its log.
         steps: Length of its schedule; what its config says by default.
     """
-    steps = steps or schedule_of(run)
+    if steps is None and (planned := schedule_of(run)):
+        steps = max(planned, run.last_iteration)  # --hours may have made the run longer
     if not steps:
         raise UserError(f'{run.name} does not say how long it will be: give --steps.')
-    found = {}
+    found = []
     for key in references():  # accuracy first
         at, values = run.series(key)
         at, first = np.unique(at, return_index=True)
@@ -42,11 +43,12 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
                 for part in outlook.ends
             }
             return RunForecast(outlook, lengths)
-        found[key] = f'{len(at)} values of {key}' + (f' up to {at[-1] / steps:.0%}' if at.any() else '')
+        reach = f' up to {at[-1] / steps:.0%}' if len(at) else ''
+        found.append(f'{len(at)} values of {key}{reach}')
     raise UserError(
-        f'{run.name} has {" and ".join(found.values())}: a forecast needs one from before the first '
-        f'step and one from at least {FROM:.0%} of the schedule. `ttl train` logs them; a config '
-        'needs a ttl_mm.JudgeHook, or with labels a ttl_mm.ProbeHook.'
+        f'{run.name} has {" and ".join(found)}: a forecast needs one from before the first step '
+        f'and one from at least {FROM:.0%} of the schedule. `ttl train` logs them; a config needs '
+        'a ttl_mm.JudgeHook, or with labels a ttl_mm.ProbeHook.'
     )
 
 

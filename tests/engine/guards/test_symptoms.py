@@ -84,9 +84,10 @@ def named(tmp_path, folders):
         checkpoint = "dict(type='ttl_mm.CheckpointHook', save_last=False)"
         path = tmp_path / 'config.py'
         config = write_config(path, folders / images, checkpoint=checkpoint, **settings)
-        assert run(config, tmp_path / 'work') == [0], log_file(tmp_path / 'work').read_text()[-3000:]
+        codes = run(config, tmp_path / 'work')
         text = log_file(tmp_path / 'work').read_text()
-        lines = [line for line in text.splitlines() if 'iteration' in line and ' - ERROR - ' in line]
+        assert codes == [0], text[-3000:]
+        lines = [line for line in text.splitlines() if ' - ERROR - ' in line]
         return {
             name: int(re.search(r'iteration (\d+)', line)[1])
             for line in reversed(lines)
@@ -126,7 +127,8 @@ def test_two_poles(named):
 
 def test_measures_of_symptoms_equal_plain_computations():
     rng = np.random.default_rng(0)
-    before = [rng.normal(size=(3, 5)), rng.normal(size=(2, 2)), rng.normal(size=7), np.zeros((2, 2))]
+    shapes = ((3, 5), (2, 2), (7,))
+    before = [*(rng.normal(size=shape) for shape in shapes), np.zeros((2, 2))]
     after = [w + rng.normal(size=w.shape) for w in before]
     moved = [np.linalg.norm(a - b) / np.linalg.norm(b) for b, a in zip(before[:3], after)]
     found = displacement(*([torch.from_numpy(w) for w in some] for some in (before, after)))
@@ -136,7 +138,7 @@ def test_measures_of_symptoms_equal_plain_computations():
     for image in images.mean(1):
         cells = [image[4 * i : 4 * i + 4, 6 * j : 6 * j + 6] for i in range(4) for j in range(4)]
         shares.append(np.var([cell.mean() for cell in cells]) / np.var(image))
-    assert coarse_shares(torch.from_numpy(images)).tolist() == pytest.approx(shares)
+    assert coarse_shares(torch.from_numpy(images)).tolist() == pytest.approx(shares, rel=1e-4)
     assert not len(coarse_shares(torch.zeros(2, 3, 8, 8)))  # of one color
     view = torch.arange(24).reshape(2, 3, 2, 2)
     assert identical_share(view, view.clone()) == 1

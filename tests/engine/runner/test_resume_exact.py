@@ -39,6 +39,13 @@ def test_iteration_loop_with_workers(interrupt):
     interrupt([4, 5, 11], loop=ITERATIONS, workers=2)
 
 
+def test_while_features_are_judged(interrupt):
+    """In between two judgments, the second of which compares with the first."""
+    judge = "default_hooks['judge'] = dict(type='ttl_mm.JudgeHook', share=0.9)\n"
+    judge += "default_hooks['early_stop'] = dict(type='ttl_mm.EarlyStopHook', patience=9)\n"
+    interrupt([10, 13], model=WITHOUT_TARGET, pipeline=OUR_VIEWS, more=judge)
+
+
 @pytest.mark.parametrize('images', [44], indirect=True)
 def test_two_ranks_with_workers(interrupt):
     interrupt([5, 7], ranks=2, workers=1)

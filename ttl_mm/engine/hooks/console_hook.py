@@ -115,7 +115,6 @@ class ConsoleHook(Hook):
             checkpoint=info.get('newest_checkpoint'),
         )
 
-
     def _forecast(self, runner) -> str | None:
         """Where the run will end, by accuracy or else without labels."""
         for key in references():

@@ -83,9 +83,9 @@ class JudgeHook(Hook):
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
         done, end = runner.iter + 1, runner.max_iters  # which TimeLimitHook may have moved
-        if is_main_process() and is_due(done, end, self.times):
-            if self.spent + self._last <= self.share * self.seconds:
-                self._judge(runner, done)
+        in_time = self.spent + self._last <= self.share * self.seconds
+        if is_main_process() and in_time and is_due(done, end, self.times):
+            self._judge(runner, done)
 
     def _judge(self, runner, step: int) -> None:
         began = time.perf_counter()
