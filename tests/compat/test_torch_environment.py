@@ -3,7 +3,6 @@ import pytest
 from ttl_mm.compat import torch_environment
 from ttl_mm.compat.torch_environment import set_torch_environment
 
-
 NEW, OLD = 'PYTORCH_ALLOC_CONF', 'PYTORCH_CUDA_ALLOC_CONF'
 
 
