@@ -1,19 +1,12 @@
 """What tools/train.py and tools/test.py share; not a tool of its own."""
 
 import os
-from importlib.metadata import version
 from pathlib import Path
 
-# idle OpenMP threads that spin make a CPU run many times slower on a shared machine
-os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
-# the random rescale asks for blocks of ever new sizes, which fragment the memory of a GPU; the
-# variable has a new name since torch 2.9, which warns about the old one
-if not {'PYTORCH_ALLOC_CONF', 'PYTORCH_CUDA_ALLOC_CONF'} & os.environ.keys():
-    is_new = tuple(map(int, version('torch').split('.')[:2])) >= (2, 9)
-    name = 'PYTORCH_ALLOC_CONF' if is_new else 'PYTORCH_CUDA_ALLOC_CONF'
-    os.environ[name] = 'expandable_segments:True'
-
 from ttl_mm.arguments import Parser, add_cfg_options, output_folder
+from ttl_mm.compat.torch_environment import set_torch_environment
+
+set_torch_environment(os.environ)
 
 
 def parse(parser: Parser, example: str) -> dict:

@@ -1,9 +1,11 @@
 """``ttl demo``: pre-training on images that need no download, and a page about it."""
 
 import argparse
+import os
 
 from ttl_mm.arguments import integer
 from ttl_mm.cli._options import add_out
+from ttl_mm.compat.torch_environment import set_torch_environment
 
 HELP = 'pre-train on digits on photographs, in minutes on a CPU, and write a page about it'
 CONFIG = 'digits/ttl_ranks1-10_r18_scenes_1xb64_24e.py'
@@ -17,9 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    import os
-
-    os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # as in ttl train
+    set_torch_environment(os.environ)
     from ttl_mm.engine.runner import launch
     from ttl_mm.files.recipes import recipes_root
     from ttl_mm.report import write_report

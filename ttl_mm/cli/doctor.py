@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ttl_mm.arguments import input_file, integer, output_file
 from ttl_mm.cli._options import add_shared, add_speed
+from ttl_mm.compat.torch_environment import set_torch_environment
 
 HELP = 'check the installation, or with --train the machine; exits 1 if something is broken'
 
@@ -46,8 +47,7 @@ def run(args: Namespace) -> int:
 
 def test_machine(args: Namespace) -> int:
     """Train a small recipe on the devices of this machine; one line per check."""
-    # before torch is imported: idle threads that spin make a shared CPU many times slower
-    os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
+    set_torch_environment(os.environ)
     from ttl_mm.selftest import FAIL, run_selftest
 
     options = dict(amp=args.amp, compile=args.compile)

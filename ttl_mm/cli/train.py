@@ -7,6 +7,7 @@ import time
 from ttl_mm.arguments import input_folder, integer, number, output_file, weights
 from ttl_mm.cli._options import FLAG, add_out, add_shared, add_speed
 from ttl_mm.cli.export import FORMATS
+from ttl_mm.compat.torch_environment import set_torch_environment
 
 HELP = 'pre-train a backbone on images without labels: plan, train, report'
 BEGUN = time.monotonic()  # of the command; --hours counts from here
@@ -46,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    # idle OpenMP threads that spin make a CPU run many times slower on a shared machine
-    os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
+    set_torch_environment(os.environ)
     import ttl_mm.registry  # noqa: F401  isort: skip
     from ttl_mm.pretraining import pretrain
 

@@ -6,8 +6,19 @@ import time
 
 import pytest
 
-from tests.helpers.toy_run import LONG, STOP, curve, log_file, start, wait, wait_for_steps
+from tests.helpers.toy_run import (
+    ITERATIONS,
+    LONG,
+    STOP,
+    curve,
+    log_file,
+    start,
+    wait,
+    wait_for_steps,
+)
 from ttl_mm.checkpoint.sealed import sealed_files
+from ttl_mm.engine.guards.stall import TIMEOUT
+from ttl_mm.engine.runner import runner
 from ttl_mm.engine.state.exit_codes import PREEMPTED, STALLED
 
 pytestmark = pytest.mark.parametrize('images', [44], indirect=True)
@@ -17,6 +28,24 @@ def test_sync_bn_falls_back_to_bn(tmp_path, toy):
     assert toy(ranks=2, more='model.update(sync_bn=True)') == [0, 0]
     assert 'SyncBN layers are BN layers' in log_file(tmp_path / 'work').read_text()
     assert len(curve(tmp_path / 'work', rank=1)) == 20
+
+
+def test_a_collective_waits_longer_than_the_guard_without_a_time_in_the_config(tmp_path, toy):
+    """NCCL's own time-out would end the run first, and name nobody."""
+    waits = tmp_path / 'waits'
+
+    def note_the_time() -> None:
+        init = runner.init_gloo
+
+        def noting(timeout):
+            waits.write_text(str(timeout.total_seconds()))
+            init(timeout)
+
+        runner.init_gloo = noting
+
+    few, silent = ITERATIONS.replace('20', '1'), "env_cfg = dict(dist_cfg=dict(backend='gloo'))\n"
+    assert toy(ranks=2, loop=few, more=silent, prepare=note_the_time) == [0, 0]
+    assert float(waits.read_text()) > 2 * TIMEOUT
 
 
 def test_a_killed_rank_ends_the_others(tmp_path, toy_config):

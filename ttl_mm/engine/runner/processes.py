@@ -24,6 +24,7 @@ from torch import nn
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import main as torchrun
 
+from ttl_mm.compat.torch_environment import set_torch_environment
 from ttl_mm.engine.guards.preemption import CONTINUES, continuing_command, of_ttl
 from ttl_mm.engine.hooks.time_limit_hook import STARTED
 from ttl_mm.engine.runner.launch import exit_code, train
@@ -65,8 +66,7 @@ def train_in_processes(
         if ranks > 1:
             threads = max(1, (os.cpu_count() or 1) // ranks)
             environment.setdefault('OMP_NUM_THREADS', str(threads))
-        # idle OpenMP threads that spin make a CPU run many times slower on a shared machine
-        environment.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
+        set_torch_environment(environment)
         package = str(Path(__file__).parents[3])  # where ttl_mm lies
         paths = [package, *os.environ.get('PYTHONPATH', '').split(os.pathsep)]
         environment['PYTHONPATH'] = os.pathsep.join(filter(None, paths))
