@@ -15,7 +15,6 @@ from ttl_mm.errors import UserError
 from ttl_mm.files.archives.member import split_path
 from ttl_mm.registry import DATASETS
 
-
 MAX_CLASSES = 2**20  # that labels in archives may stand for
 
 
