@@ -73,7 +73,8 @@ def test_parquet_holds_images_as_datasets_store_them(tmp_path):
     path = tmp_path / 'x.parquet'
     jpeg, png = b'\xff\xd8 one', b'\x89PNG two'
     struct = [{'bytes': jpeg, 'path': 'cat.webp'}, {'bytes': png, 'path': None}, None]
-    for column in (struct, [jpeg, png, None]):
+    odd = [{'bytes': jpeg, 'path': b'cat.webp'}, {'bytes': png, 'path': b'\xff'}, None]
+    for column in (struct, [jpeg, png, None], odd):
         table = pyarrow.table({'image': column, 'label': [4, 6, 1]})
         pyarrow.parquet.write_table(table, path)
         open_archive.cache_clear()

@@ -92,9 +92,9 @@ def _files(batches: Iterator[Any], column: str, most: int) -> Iterator[tuple[str
             row += 1
 
 
-def _ending(content: bytes, path: str | None) -> str:
+def _ending(content: bytes, path: Any) -> str:
     """What an image of this content is named, if its path does not tell."""
-    ending = Path(check_name(path)).suffix.lower() if path else ''
+    ending = Path(check_name(path)).suffix.lower() if path and isinstance(path, str) else ''
     if ending in EXTENSIONS:
         return ending
     return next((end for start, end in _STARTS if content.startswith(start)), '.png')
