@@ -48,8 +48,8 @@ def read_table(path: Path) -> tuple[np.ndarray, list[str]]:
             features, paths = readers[path.suffix](path, file)
         return _checked(features), _names(paths, len(features))
     except OSError as error:
-        file = error.filename or path  # the list of paths beside it, for instance
-        raise UserError(f'{file} cannot be read: {error.strerror or error}.') from error
+        place = error.filename or path  # the list of paths beside it, for instance
+        raise UserError(f'{place} cannot be read: {error.strerror or error}.') from error
     except UserError:
         raise
     except Exception as error:  # a damaged table raises anything

@@ -51,8 +51,10 @@ def tell_launcher(code: int) -> None:
     """
     if path := os.environ.get('TTL_EXIT_FILE'):
         rank = os.environ.get('RANK') or os.environ.get('SLURM_PROCID') or '0'
-        with suppress(OSError), open(path, 'x') as file:  # exclusive: the first one decides
-            file.write(f'{code} {rank}\n')
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(path) or '.', exist_ok=True)  # temporary folders get lost
+            with open(path, 'x') as file:  # exclusive: the first one decides
+                file.write(f'{code} {rank}\n')
 
 
 def told_by_first() -> tuple[int, int] | None:
