@@ -7,6 +7,7 @@ stand mistakes that only show when the command begins its work.
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -20,6 +21,7 @@ import ttl_mm.export  # noqa: F401
 from tests.helpers.forked import Ended, in_fork
 from tests.helpers.images import write_images
 from tests.helpers.odd_files import make_socket
+from tests.helpers.paths import ROOT
 from ttl_mm import cli
 
 # 600 MB in all, of which a process has 480 when it has imported everything
@@ -371,6 +373,26 @@ def run_tool(name: str, *arguments: str) -> int:
 @pytest.mark.parametrize('every', SPLIT)
 def test_mistakes_of_train_and_test(sandbox, every):
     check_all(TOOLS[::every], lambda row: run_tool(*row), sandbox)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    'line', ['detect check broken.py', 'map photos --weights cut.pth', 'zoo get no-such-name']
+)
+def test_a_new_process_needs_no_more_memory_than_a_fork_was_allowed(sandbox, line):
+    """With its imports, which the forks above have from their parent."""
+    before = tree(sandbox)
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'ttl_mm', *line.split()],
+        cwd=sandbox, env={**os.environ, 'PYTHONPATH': str(ROOT)}, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    lines = process.stderr.read().splitlines()
+    process.stderr.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert (process.returncode, len(lines)) == (2, 1), lines
+    assert usage.ru_maxrss < 600 * 1024
+    assert tree(sandbox) == before
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason='only root can become somebody else')

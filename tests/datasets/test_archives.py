@@ -14,6 +14,7 @@ from ttl_mm.datasets import EpochSampler, ImageFolder, TarShards
 from ttl_mm.datasets.train_loader import train_loader
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import labelled_folder
+from ttl_mm.files.archives.write_tar import write_tar
 from ttl_mm.planning.image_sources import find_images
 
 PIPELINE = [
@@ -98,3 +99,10 @@ def test_names_that_would_be_one_sample_are_refused(tmp_path, capsys):
     assert main(['shard', str(tmp_path / 'in'), '--out', str(tmp_path / 'out')]) == 2
     assert 'would be one sample' in capsys.readouterr().err
     assert not list((tmp_path / 'out').glob('*.tar'))
+
+
+def test_a_label_that_would_make_a_billion_classes_is_refused(tmp_path):
+    write_tar(tmp_path / 'a.tar', [('1.jpg', b''), ('1.cls', b'2000000000')])
+    with pytest.raises(UserError, match='has the label 2000000000'):
+        TarShards(str(tmp_path), with_label=True)
+    assert len(TarShards(str(tmp_path))) == 1

@@ -1,6 +1,8 @@
 """Tables of features that come from elsewhere: read as they were written, or one sentence."""
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.helpers.odd_files import odd_files
@@ -57,3 +59,15 @@ def test_damage_is_one_sentence(tables):
             read_table(table)
     with pytest.raises(UserError, match='no file of embeddings'):
         read_table(folder / 'a.txt')
+
+
+def test_rows_that_a_parquet_file_repeats_are_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr('ttl_mm.explore.tables.FEW', 1000)
+    path, same = tmp_path / 'a.parquet', np.zeros((100_000, 8), np.float32)
+    write_table(path, ['a.jpg'] * len(same), [1] * len(same), same[:, :2], same)
+    with pytest.raises(UserError, match=r'claims 100000 rows in \d+ bytes'):
+        read_table(path)
+    lists = pyarrow.table({'path': ['a'], 'embedding': [[1.0, 2.0]]})
+    pyarrow.parquet.write_table(lists, path)
+    with pytest.raises(UserError, match='not a list of fixed size'):
+        read_table(path)

@@ -18,7 +18,7 @@ class Ended(NamedTuple):
     code: int  # negative: the signal that ended it
     out: str
     err: str
-    seconds: float
+    seconds: float  # without those in which other programs had the processor
     megabytes: int  # the most that the process had in memory, beyond what it inherited
 
 
@@ -63,7 +63,8 @@ def wait(pids: Sequence[int], seconds: float = 200) -> list[int]:
 
 def in_fork(job: Callable[[], int], folder: Path, seconds: float = 30) -> Ended:
     """Run ``job`` in a child whose current folder is ``folder``; its output goes through files."""
-    out, err = (folder.with_name(f'{folder.name}.{name}') for name in ('out', 'err'))
+    out, err, queue = (folder.with_name(f'{folder.name}.{n}') for n in ('out', 'err', 'queue'))
+    queue.write_text('0')
     pages = int(Path('/proc/self/statm').read_text().split()[1])
     inherited = pages * os.sysconf('SC_PAGE_SIZE')  # of a test process that did much before
 
@@ -73,7 +74,10 @@ def in_fork(job: Callable[[], int], folder: Path, seconds: float = 30) -> Ended:
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.stdout, sys.stderr = (os.fdopen(n, 'w', buffering=1) for n in (1, 2))
         warnings.simplefilter('ignore')  # pytest makes errors of them
-        return job()
+        try:
+            return job()
+        finally:
+            queue.write_text(str(_waited()))
 
     began = time.monotonic()
     pid = fork(redirected)
@@ -84,7 +88,15 @@ def in_fork(job: Callable[[], int], folder: Path, seconds: float = 30) -> Ended:
         if time.monotonic() - began > seconds:
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
-    took = time.monotonic() - began
+    took = time.monotonic() - began - float(queue.read_text())
     code = os.waitstatus_to_exitcode(status)
     texts = (path.read_text(errors='replace') for path in (out, err))
     return Ended(code, *texts, took, max(0, usage.ru_maxrss - inherited // 1024) // 1024)
+
+
+def _waited() -> float:
+    """Seconds in which this process could have run and others did."""
+    try:
+        return int(Path('/proc/self/schedstat').read_text().split()[1]) / 1e9
+    except OSError:  # a kernel that does not count them
+        return 0.0

@@ -1,6 +1,6 @@
 """Build the dataset of a config, whose files may be damaged or of another kind."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,3 +45,13 @@ def failures_named(what: str) -> Iterator[None]:
             f'{what} cannot be made ({type(error).__name__}: {reason}): check its options and the '
             'files that it names.'
         ) from error
+
+
+def start_guarded(init: Callable[[int], None] | None, worker: int) -> None:
+    """What a worker process begins with.
+
+    A worker that is not forked imports what it is given. This function brings the guards of
+    :mod:`ttl_mm.registry` along, also where the dataset is none of ours.
+    """
+    if init is not None:
+        init(worker)

@@ -16,6 +16,8 @@ from ttl_mm.errors import UserError
 from ttl_mm.files.archives.member import split_path
 from ttl_mm.registry import DATASETS
 
+MAX_CLASSES = 2**20  # that labels in archives may stand for
+
 
 @DATASETS.register_module()
 class ImageFolder(Dataset):
@@ -64,6 +66,11 @@ class ImageFolder(Dataset):
         labels = labels_in_archives(self.data_root, self.names)
         if labels is None:
             return classes_of([inner for _, inner in inner_names(self.data_root, self.names)])
+        if labels.max() >= MAX_CLASSES:  # their names alone would fill the memory
+            raise UserError(
+                f'{self.data_root} has the label {labels.max()}: labels are numbers of classes, '
+                f'from 0 to {MAX_CLASSES - 1}.'
+            )
         return tuple(str(i) for i in range(int(labels.max()) + 1)), labels
 
     def __len__(self) -> int:

@@ -16,12 +16,15 @@ import numpy as np
 
 from ttl_mm.errors import UserError
 from ttl_mm.files.plain_npy import map_npy
-from ttl_mm.files.regular import FEATURES, NAMES, open_regular, read_bytes
+from ttl_mm.files.regular import FEATURES, NAMES, open_regular, read_bytes, size_of
 
 SIZES = ('bytes', 'width', 'height')
 TABLES = ('.npy', '.csv', '.parquet')
 FORMATS = ('.safetensors', *TABLES)
 REMEDY = 'make one with `ttl embed IMAGES --weights FILE`'
+MAX_RATIO = 100  # times its size that a parquet file may unpack to
+FEW = 2**22  # values that it may have in any case
+MAX_NAME = 4096  # characters of a path
 _TEXT: Any = {'newline': '', 'encoding': 'utf-8', 'errors': 'surrogateescape'}
 
 
@@ -131,9 +134,25 @@ def _write_parquet(path: Path, names, sizes, points, features) -> None:
 
 
 def _read_parquet(path: Path, file: BinaryIO) -> tuple[np.ndarray, list[str]]:
-    _, parquet = _pyarrow()
-    table = parquet.read_table(file, columns=['path', 'embedding'])
-    return np.array(table['embedding'].to_pylist(), np.float32), table['path'].to_pylist()
+    arrow, parquet = _pyarrow()
+    size = size_of(file)
+    opened = parquet.ParquetFile(file, read_dictionary=['path'])
+    kind, rows = opened.schema_arrow.field('embedding').type, opened.metadata.num_rows
+    if not arrow.types.is_fixed_size_list(kind):  # others could hold any number in one row
+        raise ValueError(f'its embedding is of type {kind}, and not a list of fixed size')
+    most = max(MAX_RATIO * size // 4, FEW)
+    if rows * (kind.list_size + 1) > most:  # a few bytes can stand for billions
+        raise ValueError(f'it claims {rows} rows in {size} bytes')
+    table = opened.read(['path', 'embedding'])
+    numbers = table['embedding'].combine_chunks().flatten()
+    names: list[str] = []
+    for chunk in table['path'].chunks:
+        known = chunk.dictionary.to_pylist()
+        if any(isinstance(name, str) and len(name) > MAX_NAME for name in known):
+            raise ValueError(f'it has a path of more than {MAX_NAME} characters')
+        names += [known[i] for i in chunk.indices.to_pylist()]
+    array = numbers.to_numpy(zero_copy_only=False).astype(np.float32)
+    return array.reshape(-1, kind.list_size), names
 
 
 def _pyarrow() -> tuple[Any, Any]:

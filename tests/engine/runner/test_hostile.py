@@ -1,6 +1,8 @@
 """Files from strangers: nothing in a checkpoint, or in a config that is not Python, is executed."""
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from tests.helpers.checkpoints import RunsCode
 from tests.helpers.server import Server
 from tests.helpers.toy_run import STOP, log_file, run
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed, write_checkpoint
+from ttl_mm.engine.runner.runner import Runner
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 from ttl_mm.engine.state.train_state import check_state
 from ttl_mm.errors import UserError
@@ -87,6 +90,24 @@ def test_a_list_that_is_no_list_of_images(tmp_path, toy, assert_refused):
     (tmp_path / 'train.txt').write_text('a.jpg one\nb.jpg\n')
     dataset = {'type': 'CustomDataset', 'ann_file': str(tmp_path / 'train.txt')}
     assert_refused(toy(more=f'train_dataloader.update(dataset={dataset})'))
+
+
+def test_workers_that_are_not_forked_have_the_guards():
+    """What a spawned worker is given leads to the registry, before it reads anything."""
+    loader = Runner.build_dataloader(
+        {
+            'dataset': {'type': 'ttl_mm.Digits', 'pipeline': []},
+            'sampler': {'type': 'DefaultSampler', 'shuffle': False},
+            'batch_size': 1,
+        }
+    )
+    start = pickle.dumps(loader.worker_init_fn)
+    code = (
+        'import pickle, sys; pickle.loads(sys.stdin.buffer.read()); '
+        'import mmcv; assert hasattr(mmcv.imfrombytes, "__wrapped__")'
+    )
+    done = subprocess.run([sys.executable, '-c', code], input=start, capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_text_in_a_checkpoint_is_not_executed(tmp_path, toy, trace):

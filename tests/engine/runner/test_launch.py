@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from shutil import rmtree
 from unittest.mock import Mock
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_tracker_is_one_option(monkeypatch):
 
 
 def test_every_end_has_its_code_and_the_launcher_learns_the_first(tmp_path, monkeypatch, capsys):
-    told = tmp_path / 'code'
+    told = tmp_path / 'folder' / 'code'
     monkeypatch.setenv('TTL_EXIT_FILE', str(told))
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     assert launch.exit_code(lambda: None) == 0
@@ -60,7 +61,7 @@ def test_every_end_has_its_code_and_the_launcher_learns_the_first(tmp_path, monk
         (KeyboardInterrupt(), 130),
         (PermissionError(13, 'Permission denied', 'x'), 2),
     ]:
-        told.unlink(missing_ok=True)  # a cleaner of temporary files came by
+        rmtree(told.parent, ignore_errors=True)  # a cleaner of temporary files came by
         assert launch.exit_code(Mock(side_effect=error)) == code
         assert launch.exit_code(lambda: 1 / 0) == 1
         assert exit_codes.told_by_first() == (code, 0)

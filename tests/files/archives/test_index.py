@@ -95,7 +95,8 @@ def test_parquet_holds_images_as_datasets_store_them(tmp_path):
     path = tmp_path / 'x.parquet'
     jpeg, png = b'\xff\xd8 one', b'\x89PNG two'
     struct = [{'bytes': jpeg, 'path': 'cat.webp'}, {'bytes': png, 'path': None}, None]
-    for column in (struct, [jpeg, png, None]):
+    odd = [{'bytes': jpeg, 'path': b'cat.webp'}, {'bytes': png, 'path': b'\xff'}, None]
+    for column in (struct, [jpeg, png, None], odd):
         table = pyarrow.table({'image': column, 'label': [4, 6, 1]})
         pyarrow.parquet.write_table(table, path)
         open_archive.cache_clear()
@@ -112,6 +113,24 @@ def test_parquet_holds_images_as_datasets_store_them(tmp_path):
     path.write_bytes(b'PAR1 no')
     with pytest.raises(UserError, match='no parquet file'):
         archive_index(path)
+
+
+@pytest.mark.parametrize('nested', [False, True])
+def test_one_image_that_a_parquet_file_repeats_fills_neither_memory_nor_disk(
+    tmp_path, monkeypatch, nested
+):
+    monkeypatch.setattr('ttl_mm.files.archives.parquet.MORE', 2**20)
+    path, cache = tmp_path / 'bomb.parquet', tmp_path / 'cache'
+    monkeypatch.setenv('XDG_CACHE_HOME', str(cache))
+    for size, count, reason in ((2**16, 1000, 'images unpack to more'), (2**24, 1, 'claims to')):
+        images = pyarrow.array([bytes(size)] * min(count, 100), pyarrow.binary())
+        column = pyarrow.StructArray.from_arrays([images], ['bytes']) if nested else images
+        table = pyarrow.table({'image': column})
+        pyarrow.parquet.write_table(pyarrow.concat_tables([table] * 10), path, compression='zstd')
+        assert path.stat().st_size < 2**14
+        with pytest.raises(UserError, match=reason):
+            archive_index(path)
+        assert sum(p.stat().st_size for p in cache.rglob('*')) < 2**16
 
 
 def test_many_new_archives_are_read_at_once_with_the_same_result(tmp_path, monkeypatch):

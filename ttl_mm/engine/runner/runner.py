@@ -3,6 +3,7 @@
 import os
 import weakref
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ttl_mm.checkpoint.coverage import ENOUGH, load_state
 from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import read_sealed
 from ttl_mm.compat.mmengine_private import built_train_loop
-from ttl_mm.datasets.build_dataset import failures_named
+from ttl_mm.datasets.build_dataset import failures_named, start_guarded
 from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.guards.stall import TIMEOUT
 from ttl_mm.engine.hooks.console_hook import ConsoleHook, quiet, unquiet
@@ -146,11 +147,13 @@ class Runner(mmengine.runner.Runner):
 
     @staticmethod
     def build_dataloader(dataloader, *args, **kwargs):
-        """As mmengine's, but a dataset whose files are damaged ends the run with a sentence."""
+        """As mmengine's, but damaged files end the run with a sentence, and workers are guarded."""
         dataset = dataloader.get('dataset') if isinstance(dataloader, dict) else None
         kind = dataset.get('type') if isinstance(dataset, dict) else dataset
         with failures_named(f'the data loader of {kind}'):
-            return mmengine.runner.Runner.build_dataloader(dataloader, *args, **kwargs)
+            loader = mmengine.runner.Runner.build_dataloader(dataloader, *args, **kwargs)
+        loader.worker_init_fn = partial(start_guarded, loader.worker_init_fn)
+        return loader
 
     def build_train_loop(self, loop):
         """Build the loop, with our parts in the place of mmengine's; log which."""

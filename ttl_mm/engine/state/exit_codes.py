@@ -56,8 +56,10 @@ def tell_launcher(code: int) -> None:
     shared file system. One that cannot be written is no reason to fail.
     """
     if path := os.environ.get('TTL_EXIT_FILE'):
-        with suppress(OSError), open(path, 'x') as file:  # exclusive: the first one decides
-            file.write(f'{code} {_rank()}\n')
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(path) or '.', exist_ok=True)  # temporary folders get lost
+            with open(path, 'x') as file:  # exclusive: the first one decides
+                file.write(f'{code} {_rank()}\n')
 
 
 def told_by_first() -> tuple[int, int] | None:
