@@ -34,7 +34,7 @@ RECORD = """() => {
 }"""
 
 
-def made_up(count: int, folder: Path, dim: int = 64) -> Path:
+def made_up(count: int, folder: Path, dim: int = 16) -> Path:
     """A map of clusters, with a thumbnail of one color for every image."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(40, dim))

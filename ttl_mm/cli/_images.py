@@ -48,7 +48,7 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--overwrite', **FLAG, help='replace what is in --out')
 
 
-def open_embedding(args: argparse.Namespace, cache: Path) -> Any:
+def open_embedding(args: argparse.Namespace, cache: Path, replace: bool = True) -> Any:
     """The embedding that the arguments name; that of images is kept in ``cache``."""
     from mmengine.dist import is_main_process
 
@@ -63,7 +63,7 @@ def open_embedding(args: argparse.Namespace, cache: Path) -> Any:
         return read_embedding(args.source[0], Path(data).resolve() if data else '')
     embedding = embed_images(
         find_images(images), weights, cache, args.config, args.size, args.batch_size, args.workers,
-        args.device, Progress('embed'),
+        args.device, Progress('embed'), replace,
     )  # fmt: skip
     if embedding.broken and is_main_process():
         some = printable(', '.join(embedding.broken[:3]))
