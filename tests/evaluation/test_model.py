@@ -4,7 +4,7 @@ import pytest
 import torch
 from mmpretrain.models import ResNet, ResNet_CIFAR
 
-from tests.helpers.checkpoints import assert_bit_equal
+from tests.helpers.checkpoints import assert_bit_equal, below, random_network
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import IMAGENET, default_size, load_model
 
@@ -39,6 +39,19 @@ def test_a_config_has_the_normalization(checkpoint, tmp_path):
     assert type(backbone.bn1) is torch.nn.BatchNorm2d
     assert preprocessor.mean.flatten().tolist() == [10, 20, 30]
     assert about['normalisation'] == {'mean': [10, 20, 30], 'std': [2, 2, 2], 'to_rgb': False}
+
+
+def test_an_untrained_network_has_weights_of_its_own_and_all_its_branches(tmp_path):
+    state = below('backbone.', random_network(0).state_dict())
+    torch.save({'state_dict': state}, tmp_path / 'x.pth')
+    drawn = [load_model(str(tmp_path / 'x.pth'), untrained=seed)[0] for seed in (1, 1, 2)]
+    for name, tensor in drawn[0].state_dict().items():
+        assert torch.equal(tensor, drawn[1].state_dict()[name])
+        if name.endswith('conv1.weight'):
+            assert not torch.equal(tensor, drawn[2].state_dict()[name])
+            assert not torch.equal(tensor, state[f'backbone.{name}'])
+        if 'bn' in name and name.endswith('weight'):
+            assert (tensor == 1).all()
 
 
 def test_the_default_size_follows_from_the_stem(network):

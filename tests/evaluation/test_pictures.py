@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -26,6 +28,10 @@ def test_rows_of_the_confusion_matrix_are_true_classes(drawn, tmp_path):
     assert counts == {(0, 0): '2', (1, 0): '1', (1, 1): '2', (0, 2): '1'}  # column, row
     assert axes.get_title() == 'kNN\ntop-1 66.7 %'
     assert (tmp_path / 'x.png').stat().st_size > 1000
+    odd = ['a$b$', os.fsdecode(b'caf\xe9'), '<b>', 'two\nlines']  # names that are no formula
+    draw_confusion(LABELS, PREDICTED, odd, tmp_path / 'odd.png', 'kNN')
+    shown = [text.get_text() for text in drawn[1].axes[0].get_yticklabels()]
+    assert shown == [r'a\$b\$', r'caf\udce9', '<b>', 'two\nlines']
 
 
 def test_the_map_has_evenly_chosen_points_in_the_colors_of_their_classes(drawn, tmp_path):

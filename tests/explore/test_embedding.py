@@ -72,9 +72,10 @@ def test_every_process_takes_its_share(command, tmp_path, ending):
     assert np.array_equal(found.features, expected)
 
 
-def test_an_interrupted_command_goes_on_where_it_stopped(command, tmp_path):
+@pytest.mark.parametrize('ending', ['safetensors', 'csv'])
+def test_an_interrupted_command_goes_on_where_it_stopped(command, tmp_path, ending):
     words, expected = command
-    out = tmp_path / 'again.safetensors'
+    out = tmp_path / f'again.{ending}'
     with pytest.MonkeyPatch.context() as patch:
         assert count_writes(patch, stop_after=2) == []
         assert main([*words, str(out)]) == 130
@@ -83,4 +84,17 @@ def test_an_interrupted_command_goes_on_where_it_stopped(command, tmp_path):
         batches = count_writes(patch)
         assert main([*words, str(out)]) == 0
     assert batches == [2, 3, 4, 5]
+    assert np.array_equal(read_embedding(out).features, expected)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_file_of_something_else_is_not_replaced_unasked(command, tmp_path, capsys):
+    words, expected = command
+    out = tmp_path / 'model.safetensors'
+    out.write_bytes(b'weights of a month')
+    assert main([*words, str(out)]) == 2
+    assert 'holds something else' in capsys.readouterr().err
+    assert out.read_bytes() == b'weights of a month'
+    assert main([*words, str(out), '--overwrite']) == 0
+    assert main([*words, str(out)]) == 0  # the same again: nothing to do
     assert np.array_equal(read_embedding(out).features, expected)

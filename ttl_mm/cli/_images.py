@@ -48,11 +48,12 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--overwrite', **FLAG, help='replace what is in --out')
 
 
-def open_embedding(args: argparse.Namespace, cache: Path) -> Any:
+def open_embedding(args: argparse.Namespace, cache: Path, replace: bool = True) -> Any:
     """The embedding that the arguments name; that of images is kept in ``cache``."""
     from mmengine.dist import is_main_process
 
     from ttl_mm.errors import printable
+    from ttl_mm.evaluation.run import Progress
     from ttl_mm.explore.embedding import embed_images, read_embedding
     from ttl_mm.planning.image_sources import find_images
 
@@ -62,7 +63,7 @@ def open_embedding(args: argparse.Namespace, cache: Path) -> Any:
         return read_embedding(args.source[0], Path(data).resolve() if data else '')
     embedding = embed_images(
         find_images(images), weights, cache, args.config, args.size, args.batch_size, args.workers,
-        args.device, print_progress,
+        args.device, Progress('embed'), replace,
     )  # fmt: skip
     if embedding.broken and is_main_process():
         some = printable(', '.join(embedding.broken[:3]))
@@ -89,8 +90,3 @@ def _images_and_weights(
             'with --data DIR.'
         )
     return [data], source[0]
-
-
-def print_progress(done: int, total: int) -> None:
-    """One line that is overwritten, then left."""
-    print(f'\r{done:,} of {total:,} images', end='\n' if done == total else '', flush=True)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     if table:  # an unfinished or finished feature file of ours is continued or checked instead
         claim_file(out, args.overwrite)
     cache = out.with_name(f'{out.name}.features') if table else out
-    embedding = open_embedding(args, cache)
+    embedding = open_embedding(args, cache, replace=table or args.overwrite)
     if not is_main_process():
         return
     if table:

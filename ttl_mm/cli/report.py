@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from ttl_mm.errors import printable
     from ttl_mm.report import write_report
     from ttl_mm.report.watch import follow
 
@@ -51,6 +52,6 @@ def run(args: argparse.Namespace) -> None:
         return page
 
     pages = follow(args.runs, write, args.watch) if args.watch else iter([write()])
-    print(next(pages).resolve(), flush=True)
+    print(printable(str(next(pages).resolve())), flush=True)
     for _ in pages:  # the same page again
         pass

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     from ttl_mm.errors import printable
     from ttl_mm.explore.embedding import read_embedding, require_images
-    from ttl_mm.explore.pages import write_groups_page
+    from ttl_mm.explore.pages import Shown, write_groups_page
     from ttl_mm.explore.search import find_similar
     from ttl_mm.outputs import claimed_folder
 
@@ -40,9 +40,11 @@ def run(args: argparse.Namespace) -> None:
     for path, cosine in found:
         print(f'{cosine:.4f}  {printable(path)}')
     if args.out:
-        group = [(args.query, 'query')]
-        group += [(str(embedding.root / path), f'{cosine:.3f}') for path, cosine in found]
+        group = [Shown(args.query, 'query', 'query')]
+        for path, cosine in found:
+            group.append(Shown(str(embedding.root / path), f'{cosine:.3f}', f'cosine {cosine:.4f}'))
         lead = f'The {len(found)} images nearest to {Path(args.query).name}, by cosine similarity.'
+        framed = 'The image in a green frame is the query; the nearest image comes first.'
         with claimed_folder(args.out, 'ttl search', args.overwrite) as out:
-            page = write_groups_page('Similar images', lead, [group], 'file', out, 'ttl search')
+            page = write_groups_page('Similar images', lead, [group], framed, out, 'ttl search')
         print(printable(str(page.resolve())))

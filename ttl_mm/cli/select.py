@@ -29,10 +29,13 @@ def run(args: argparse.Namespace) -> None:
     from ttl_mm.outputs import claim_file
 
     out = claim_file(args.out, args.overwrite)
-    embedding = open_embedding(args, out.with_name(f'{out.name}.features'))
+    cache = out.with_name(f'{out.name}.features')
+    embedding = open_embedding(args, cache)
     if args.outliers:
         chosen = outliers(embedding.features, args.number)
     else:
         chosen = diverse_subset(embedding.features, args.number, args.density, args.seed)
     write_name_list(out, embedding.rows(chosen).files())
     print(f'{len(chosen)} of {len(embedding):,} images: {printable(str(out))}')
+    if cache.exists():
+        print(f'The features are kept for the next time: {printable(str(cache))}')

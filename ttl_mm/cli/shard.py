@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from ttl_mm import arguments
-from ttl_mm.cli._images import print_progress
 from ttl_mm.cli._options import FLAG, add_out
 
 HELP = 'write images into tar shards, for many images or slow disks'
@@ -24,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ttl_mm.datasets.image_folder import classes_of
     from ttl_mm.datasets.shard_writer import shard_files, split_into_shards, write_shard
+    from ttl_mm.evaluation.run import Progress
     from ttl_mm.outputs import check_folder, mark_folder
     from ttl_mm.planning.image_sources import find_images
 
@@ -34,12 +34,13 @@ def run(args: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     mark_folder(out, 'ttl shard')
     done = written = count = 0
+    progress = Progress('shard')
     for count, files in enumerate(
         split_into_shards(shard_files(found.root, names, labels), args.size), 1
     ):
         written += write_shard(out / f'images-{count - 1:06d}.tar', files)
         done += len(files)
-        print_progress(done, len(names))
+        progress(done, len(names))
     if classes is not None:
         (out / 'classes.txt').write_text('\n'.join(classes) + '\n')
     already = f' ({count - written} were there already)' if written < count else ''

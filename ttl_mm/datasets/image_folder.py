@@ -144,7 +144,7 @@ def classes_of(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     labels = np.empty(len(names), np.int32)
     for i, name in enumerate(names):
         folder, slash, _ = name.partition('/')
-        if not slash:
+        if not (slash and folder):  # a whole path begins with one
             raise UserError(f'{name} lies in no sub-folder, so it has no class: move it into one.')
         labels[i] = numbers.setdefault(folder, len(numbers))
     order = sorted(numbers)

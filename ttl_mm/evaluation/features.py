@@ -27,7 +27,7 @@ from ttl_mm.version import __version__
 def extract_features(
     backbone: nn.Module, preprocessor: nn.Module, dataset: Any, path: str | Path,
     about: dict | None = None, stages: Sequence[int] = (4,), batch_size: int = 128,
-    num_workers: int = 0, progress=lambda done, total: None,
+    num_workers: int = 0, progress=lambda done, total: None, replace: bool = True,
 ) -> Features:  # fmt: skip
     """Write the pooled features of every image of ``dataset`` to ``path`` and open the file.
 
@@ -44,6 +44,7 @@ def extract_features(
         batch_size: images per forward pass.
         num_workers: processes that load images.
         progress: called with the images done and the images in all, on the first process.
+        replace: whether a file that is there and of another origin may be replaced.
     """
     path, total = Path(path), len(dataset)
     if total == 0:
@@ -53,6 +54,11 @@ def extract_features(
     about['versions'] = versions()
     if (found := _read_current(path, about)) is not None:
         return found
+    if path.exists() and not replace:
+        raise UserError(
+            f'{path} exists and holds something else: name another file with --out, or add '
+            '--overwrite.'
+        )
     rank, world = get_dist_info()
     with evaluating(backbone), output_stages(backbone, stages):
         dims = _dims(backbone, preprocessor, dataset, sorted(stages))

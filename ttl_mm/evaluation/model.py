@@ -86,10 +86,17 @@ def load_model(
 
 
 def _drawn(config: dict, seed: int) -> nn.Module:
-    """The network of a config with new weights; the random state of the caller does not change."""
+    """The network of a config with new weights; the random state of the caller does not change.
+
+    mmpretrain's ResNet would begin with residual branches of zero: good for training, but then an
+    untrained network is little more than its shortcuts, and beaten too easily.
+    """
     with torch.random.fork_rng(), DefaultScope.overwrite_default_scope('mmpretrain'):
         torch.manual_seed(seed)
         network = MODELS.build(dict(config))
+        for module in network.modules():
+            if hasattr(module, 'zero_init_residual'):
+                module.zero_init_residual = False
         logger = MMLogger.get_current_instance()
         level = logger.level
         logger.setLevel(logging.ERROR)  # it would have a line about every tensor

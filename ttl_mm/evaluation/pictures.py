@@ -1,13 +1,21 @@
 """Pictures of features: a t-SNE map and a confusion matrix."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from ttl_mm.errors import printable
+
 CANVAS: dict = {'figsize': (9, 7), 'dpi': 120, 'layout': 'constrained'}
 FEW = 20  # classes that can be distinguished by color, and named along an axis
+
+
+def _plain(classes: Sequence[str]) -> list[str]:
+    """The names as matplotlib can draw them: without odd bytes, and a dollar begins no formula."""
+    return [printable(name).replace('$', r'\$') for name in classes]
 
 
 def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 2000) -> None:
@@ -22,7 +30,7 @@ def draw_tsne(features, labels, classes, path: str | Path, max_points: int = 200
     figure = Figure(**CANVAS)
     axes = figure.add_subplot()
     colors = colormaps['tab20' if len(classes) > 10 else 'tab10']
-    for number, name in enumerate(classes):
+    for number, name in enumerate(_plain(classes)):
         x, y = points[labels[chosen] == number].T
         axes.scatter(x, y, s=8, color=colors(number % colors.N), label=name, linewidths=0)
     if len(classes) <= FEW:
@@ -49,8 +57,8 @@ def confusion_figure(labels, predicted, classes, classifier: str) -> Figure:
     title = f'{classifier}\ntop-1 {100 * np.mean(labels == predicted):.1f} %'
     axes.set(xlabel='predicted', ylabel='true', title=title)
     if len(classes) <= FEW:
-        axes.set_xticks(range(len(classes)), classes, rotation=45, ha='right')
-        axes.set_yticks(range(len(classes)), classes)
+        axes.set_xticks(range(len(classes)), _plain(classes), rotation=45, ha='right')
+        axes.set_yticks(range(len(classes)), _plain(classes))
         for (row, column), count in np.ndenumerate(matrix):
             if count:
                 color = 'white' if shares[row, column] > 0.5 else 'black'

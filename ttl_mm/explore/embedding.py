@@ -86,12 +86,13 @@ class AnyImages(Dataset):
 def embed_images(
     found: FoundImages, weights: str, cache: Path, config: str | None = None,
     size: int | None = None, batch_size: int = 128, num_workers: int = 0,
-    device: str | None = None, progress=lambda done, total: None,
+    device: str | None = None, progress=lambda done, total: None, replace: bool = True,
 ) -> Embedding:  # fmt: skip
     """Features of the images of a folder or list, by the backbone of a checkpoint.
 
     They are kept in the feature file ``cache``. Started again, it goes on where it was stopped;
-    with several processes (torchrun) each takes its share.
+    with several processes (torchrun) each takes its share. ``replace`` tells whether a file that
+    is there may be replaced if it holds something else.
     """
     join_group()
     backbone, preprocessor, about = load_model(weights, config, device)
@@ -99,7 +100,7 @@ def embed_images(
     dataset = AnyImages(found, size, about.get('bands'))
     extract_features(
         backbone, preprocessor, dataset, cache, about,
-        batch_size=batch_size, num_workers=num_workers, progress=progress,
+        batch_size=batch_size, num_workers=num_workers, progress=progress, replace=replace,
     )  # fmt: skip
     embedding = read_embedding(cache, found.root)
     barrier()  # everybody has opened the file, which the first process may now delete

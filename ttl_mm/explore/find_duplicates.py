@@ -21,12 +21,14 @@ from ttl_mm.explore.duplicates import (
 )
 from ttl_mm.explore.embedding import Embedding, embed_images
 from ttl_mm.explore.near_threshold import find_threshold
-from ttl_mm.explore.pages import write_groups_page
+from ttl_mm.explore.pages import Shown, write_groups_page
 from ttl_mm.files.archives.member import image_file_size
 from ttl_mm.planning.image_sources import FoundImages
 from ttl_mm.report.html import shown
 
 EXACT, NEAR, LEAK = 'exact copy', 'near duplicate', 'also in the other images'
+STAYS = 'stays'
+FRAMED = 'The image in a green frame stays, the others of its row are left out of clean.txt.'
 
 
 class Copy(NamedTuple):
@@ -67,14 +69,19 @@ def find_duplicates(
     removed = {copy.file for group in groups for copy in group if copy.kind}
     clean = [file for file in files if file not in removed]
     write_name_list(out / 'clean.txt', clean)
-    pictures = [_shown(group) for group in groups]
-    page = write_groups_page('Duplicates', why, pictures, 'file', out, 'ttl duplicates')
     left_out = f'{_count(len(groups), "group")}, {_count(len(removed), "image")} to leave out'
-    yield f'{left_out}; {len(clean):,} stay: {out / "clean.txt"}'
+    summary = f'{left_out}; {len(clean):,} stay.'
     leaks = sum(copy.kind == LEAK for group in groups for copy in group)
+    leaked = ''
     if against:
         verb = 'is' if leaks == 1 else 'are'
-        yield f'{_count(leaks, "image")} {verb} also among the {len(others):,} other images'
+        leaked = f'{_count(leaks, "image")} {verb} also among the {len(others):,} other images.'
+    pictures = [_shown(number, group) for number, group in enumerate(groups, 1)]
+    lead = ' '.join(filter(None, [summary, leaked, why]))
+    page = write_groups_page('Duplicates', lead, pictures, FRAMED, out, 'ttl duplicates')
+    yield f'{summary} The list: {out / "clean.txt"}'
+    if leaked:
+        yield leaked
     yield str(page.resolve())
 
 
@@ -119,8 +126,10 @@ def explain(limit: Threshold, given: float | None) -> str:
     if given is not None:
         return f'{rule}, as asked.'
     return (
-        f'{rule}: {limit.found:.0%} of the altered copies of your images reach it, and '
-        f'{limit.flagged:.1%} of the images have another one that does.'
+        f'{rule}. This threshold was found by altering some of your images as copies usually are '
+        f'(compressed again, resized, cropped, mirrored, brighter or darker): {limit.found:.0%} of '
+        f'the altered copies of your images reach it, and {limit.flagged:.1%} of the images have '
+        'another one that does.'
     )
 
 
@@ -179,8 +188,18 @@ def _cosines_to(firsts: Collection[int], near: Pairs) -> dict[tuple[int, int], f
     return found
 
 
-def _shown(group: Sequence[Copy]) -> list[tuple[str, str]]:
-    return [(copy.file, f'{copy.cosine:.3f}' if copy.cosine else copy.kind) for copy in group]
+def _shown(number: int, group: Sequence[Copy]) -> list[Shown]:
+    first, *others = group
+    shown = [Shown(first.file, f'group {number}', STAYS)]
+    for copy in others:
+        caption, about = 'exact', copy.kind
+        if copy.kind != EXACT and copy.cosine is not None:
+            caption = f'{copy.cosine:.3f}'
+            about = f'{copy.kind}, cosine {caption}'
+        elif copy.kind != EXACT:  # equal to a test image, or near to another one of the group
+            caption = 'leak' if copy.kind == LEAK else 'chain'
+        shown.append(Shown(copy.file, caption, about))
+    return shown
 
 
 def _write(groups: Sequence[Sequence[Copy]], out: Path) -> None:
@@ -190,4 +209,4 @@ def _write(groups: Sequence[Sequence[Copy]], out: Path) -> None:
         for number, group in enumerate(groups, 1):
             for copy in group:
                 cosine = '' if copy.cosine is None else f'{copy.cosine:.6f}'
-                writer.writerow([number, copy.kind or 'stays', cosine, shown(copy.file)])
+                writer.writerow([number, copy.kind or STAYS, cosine, shown(copy.file)])

@@ -1,6 +1,8 @@
 """A map of images as a page: ``index.html`` with the points, ``thumbnails/`` beside it."""
 
 import base64
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,11 +14,12 @@ from sklearn.cluster import MiniBatchKMeans
 from ttl_mm.evaluation.neighbor_search import nearest_neighbors
 from ttl_mm.explore.embedding import Embedding
 from ttl_mm.explore.projection import unit_rows
-from ttl_mm.explore.thumbnails import ACROSS, CELL, PER_SHEET, write_sheets
+from ttl_mm.explore.thumbnails import ACROSS, CELL, PER_SHEET, thumbnail, write_sheets
 from ttl_mm.report.html import as_html, as_script_data, write_html
 
 NEIGHBORS = 12
 MOST_CLUSTERS = 20
+MOST_FOLDERS = 200
 
 
 @dataclass
@@ -24,6 +27,7 @@ class MapData:
     """What the page shows of N images; rows are in the order in which the page stores them."""
 
     paths: list[str]
+    root: str  # what stands before a path in a list, with its slash
     points: np.ndarray  # (N, 2) in [0, 1]
     neighbors: np.ndarray  # (N, k) rows of the nearest, nearest first
     similarities: np.ndarray  # (N, k) cosines
@@ -31,8 +35,9 @@ class MapData:
 
 
 def write_map(
-    embedding: Embedding, points: np.ndarray, out_dir: str | Path, title: str = 'Map of images'
-) -> Path:
+    embedding: Embedding, points: np.ndarray, out_dir: str | Path, title: str = 'Map of images',
+    make_thumbnail: Callable[[str], np.ndarray] = thumbnail,
+) -> Path:  # fmt: skip
     """Write the page and the thumbnails, and return the page's path.
 
     Args:
@@ -40,11 +45,13 @@ def write_map(
         points: (N, 2) in [0, 1].
         out_dir: made where it does not exist.
         title: heading of the page.
+        make_thumbnail: of a file, see :func:`~ttl_mm.explore.thumbnails.thumbnail`.
     """
     out_dir = Path(out_dir)
     order = locality_order(points)  # so that images near each other share a sheet
-    data = map_data(embedding.rows(order), points[order])
-    write_sheets([str(embedding.root / path) for path in data.paths], out_dir / 'thumbnails')
+    embedding = embedding.rows(order)
+    data = map_data(embedding, points[order])
+    write_sheets(embedding.files(), out_dir / 'thumbnails', make_thumbnail)
     template = files('ttl_mm.explore').joinpath('data/map.html').read_text('utf-8')
     write_html(out_dir / 'index.html', template, title=as_html(title), data=page_json(data))
     return out_dir / 'index.html'
@@ -57,13 +64,28 @@ def map_data(embedding: Embedding, points: np.ndarray) -> MapData:
     colorings: dict[str, list] = {}
     if embedding.labels is not None:
         colorings['label'] = ['class', embedding.labels.tolist(), list(embedding.classes)]
+    if folders := folders_of(embedding.paths):
+        colorings['folder'] = ['class', *folders]
     clusters = min(MOST_CLUSTERS, max(1, int(np.sqrt(len(units) / 2))))
     kmeans = MiniBatchKMeans(clusters, n_init=3, random_state=0).fit(units.numpy())
     colorings['cluster'] = ['class', kmeans.labels_.tolist(), None]
     if neighbors.shape[1]:  # the farthest neighbor that is kept is near where images are dense
         ranks = similarities[:, -1].argsort().argsort() / max(1, len(units) - 1)
         colorings['density'] = ['number', np.round(ranks, 4).tolist(), None]
-    return MapData(embedding.paths, points, neighbors, similarities, colorings)
+    root = os.path.join(embedding.root, '') if embedding.root.is_absolute() else ''
+    return MapData(embedding.paths, root, points, neighbors, similarities, colorings)
+
+
+def folders_of(paths: Sequence[str]) -> tuple[list[int], list[str]] | None:
+    """The folder (N,) of every image below the one they share, and the names; None if too many."""
+    parents = [os.path.dirname(path) for path in paths]
+    shared = os.path.commonpath(parents) if all(parents) else ''
+    below = [os.path.relpath(parent or '.', shared or '.').split(os.sep)[0] for parent in parents]
+    names = sorted(set(below))
+    if not 2 <= len(names) <= MOST_FOLDERS:
+        return None
+    number = {name: i for i, name in enumerate(names)}
+    return [number[folder] for folder in below], names
 
 
 def other_neighbors(units: torch.Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +113,7 @@ def page_json(data: MapData) -> str:
     """What the script of the page reads."""
     content = {
         'paths': data.paths,
+        'root': data.root,
         'points': _packed(data.points, np.float32),
         'neighbors': _packed(data.neighbors, np.uint32),
         'similarities': _packed(data.similarities, np.float32),

@@ -8,12 +8,13 @@ from sklearn.manifold import TSNE
 from ttl_mm.errors import UserError
 
 MOST_FOR_TSNE = 20_000  # images; beyond that t-SNE takes more than ten minutes on two cores
+MOST_FOR_UMAP = 200_000
 METHODS = ('umap', 'tsne', 'pca')
 
 
 def default_method(images: int) -> str:
-    """UMAP where it is installed, else t-SNE for up to 20,000 images and PCA for more."""
-    if find_spec('umap'):
+    """UMAP where it is installed, else t-SNE; PCA where either would take too long."""
+    if find_spec('umap') and images <= MOST_FOR_UMAP:
         return 'umap'
     return 'tsne' if 5 <= images <= MOST_FOR_TSNE else 'pca'
 

@@ -48,7 +48,7 @@ def canvas(width: float = 4.8, height: float = 3.2, rows: int = 1) -> Iterator[t
 
 def as_label(name: str) -> str:
     """A name as matplotlib shows it: what stands between two dollar signs would be a formula."""
-    return name.replace('$', r'\$')
+    return shown(name).replace('$', r'\$')
 
 
 def look_of(index: int) -> dict:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ttl_mm.gauges.verdict import ERROR, HEALTH, MEASURE, verdict
 from ttl_mm.report.axes import cost_axes, duration
-from ttl_mm.report.chart import canvas, look_of
+from ttl_mm.report.chart import as_label, canvas, look_of
 from ttl_mm.report.figures import curves
 from ttl_mm.report.page import Picture, Section, Table
 from ttl_mm.report.run import Run
@@ -159,7 +159,7 @@ def target_bars(runs: Sequence[Run], key: str, goal: float) -> Figure | None:
         for row, (index, _, epochs) in enumerate(bars):
             axes.barh(row, epochs, color=look_of(index)['color'], height=0.6)
             axes.annotate(f' {epochs:.4g}', (epochs, row), va='center', fontsize=8.5)
-        axes.set_yticks(range(len(bars)), [name for _, name, _ in bars])
+        axes.set_yticks(range(len(bars)), [as_label(name) for _, name, _ in bars])
         axes.invert_yaxis()
         axes.margins(x=0.12)
         axes.grid(axis='y', visible=False)
