@@ -25,7 +25,7 @@ def test_a_checkpoint_of_a_run_tells_size_and_pixels_of_its_views():
 
 def test_what_an_export_says_counts_and_other_files_say_nothing():
     stated = {'size': 48, 'mean': [1, 2, 3], 'std': [4, 5, 6]}
-    assert input_settings({'meta': {'input': stated}}) == (48, (1, 2, 3), (4, 5, 6))
+    assert input_settings({'meta': {'input': stated}}) == InputSettings(48, (1, 2, 3), (4, 5, 6))
     for content in ({}, {'meta': 'x'}, {'state_dict': {}}, {'ttl_mm': {'config': '{}'}}):
         assert input_settings(content) is None
 
@@ -36,6 +36,6 @@ def test_exported_files_remember_the_settings_of_the_run(tmp_path):
     torch.save({'meta': {'input': stated}, 'state_dict': state}, tmp_path / 'run.pth')
     for to in ('plain', 'mmpretrain', 'safetensors'):
         exported = export_backbone(tmp_path / 'run.pth', to)
-        assert read_input_settings(exported) == (48, (1, 2, 3), (4, 5, 6))
+        assert read_input_settings(exported) == InputSettings(48, (1, 2, 3), (4, 5, 6))
         _, preprocessor, about = load_model(str(exported), device='cpu')
         assert (about['trained_size'], preprocessor.mean.flatten().tolist()) == (48, [1, 2, 3])

@@ -125,8 +125,8 @@ def unquiet() -> None:
 
 def _opening(runner) -> list[str]:
     run = RunSettings.of(runner)
-    gpus = torch.cuda.device_count() and run.world_size
-    device = f'{gpus} GPU{"s" * (gpus > 1)}' if gpus else f'the CPU, threads: {_threads(run)}'
+    gpus = torch.cuda.device_count() and runner.world_size
+    device = f'{gpus} GPU{"s" * (gpus > 1)}' if gpus else f'the CPU, threads: {_threads(runner)}'
     length = f'{runner.max_iters:,} steps of {run.batch_size} images'
     if runner.train_loop.counts_epochs:
         length = f'{runner.max_epochs:,} epochs, {length}'
@@ -138,8 +138,8 @@ def _opening(runner) -> list[str]:
     return lines
 
 
-def _threads(run: RunSettings) -> int:
-    return torch.get_num_threads() * run.world_size
+def _threads(runner) -> int:
+    return torch.get_num_threads() * runner.world_size
 
 
 def _closing(runner, status: Status, seconds: float, next_steps: bool) -> list[str]:
