@@ -21,6 +21,23 @@ def make_optim_wrapper(counts: int) -> OptimWrapper:
 def test_accumulative_counts():
     assert private.accumulative_counts(make_optim_wrapper(3)) == 3
     assert private.accumulative_counts(object()) == 1
+    wrapper = make_optim_wrapper(3)
+    private.set_accumulation(wrapper, 5)
+    assert private.accumulative_counts(wrapper) == 5
+
+
+def test_parts_of_an_iteration_are_counted_as_backward_passes():
+    """Two passes an iteration, a step every three iterations, and one after the last of seven."""
+    wrapper = make_optim_wrapper(3)
+    (weight,) = wrapper.optimizer.param_groups[0]['params']
+    wrapper.initialize_count_status(nn.Linear(1, 1), 3, 7)
+    private.count_parts(wrapper, 2)
+    assert private.accumulative_counts(wrapper) == 3
+    values = []
+    for _ in range(8):  # iterations 4 to 7
+        wrapper.update_params(weight.sum())
+        values.append(round(float(weight.detach()), 4))
+    assert values == [1.0] * 5 + [0.9, 0.9, 0.8]  # every step has the mean gradient, 1
 
 
 def test_built_train_loop(tmp_path):

@@ -12,12 +12,29 @@ from mmengine.logging import MMLogger
 from mmengine.model import BaseModule
 from mmengine.registry import Registry
 
+_PARTS = 'ttl_mm_parts'  # our own attribute
 GRADIENTS_LOST = 'the gradient of some iterations is lost'
 
 
 def accumulative_counts(optim_wrapper: Any) -> int:
     """Iterations per optimizer step; mmengine has no public name for it."""
-    return getattr(optim_wrapper, '_accumulative_counts', 1)
+    counts = getattr(optim_wrapper, '_accumulative_counts', 1)
+    return counts // getattr(optim_wrapper, _PARTS, 1)
+
+
+def set_accumulation(optim_wrapper: Any, counts: int) -> None:
+    """Let the optimizer step after so many iterations, before the first of them."""
+    optim_wrapper._accumulative_counts = counts
+
+
+def count_parts(optim_wrapper: Any, parts: int) -> None:
+    """Let every iteration consist of ``parts`` backward passes; after its counts are initialized.
+
+    mmengine counts backward passes and calls them iterations.
+    """
+    for name in ('_accumulative_counts', '_inner_count', '_max_counts', '_remainder_counts'):
+        setattr(optim_wrapper, name, parts * getattr(optim_wrapper, name))
+    setattr(optim_wrapper, _PARTS, parts)
 
 
 def built_train_loop(runner: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from threading import Thread
@@ -53,6 +53,19 @@ class EpochBatches:
         self._steps = self._steps_from(0)  # of the position that was set last
         self._places: np.ndarray | None = None  # the places of these steps, if not all are left
         self._at_position = False  # whether the next iteration begins there
+        self._mine: Sequence[int] = ()  # the ranks whose batches are made here, if not one alone
+
+    def take_ranks(self, ranks: int, mine: Sequence[int]) -> bool:
+        """Make the batches of several of the ``ranks`` of a run, one after another in one batch.
+
+        Returns:
+            Whether that is possible; it is not where another sampler deals out the images.
+        """
+        if not self._consecutive:
+            return False
+        self.sampler.world_size, self._mine = ranks, mine
+        self._steps = self._steps_from(0)
+        return True
 
     def __len__(self) -> int:
         """Steps of a whole epoch."""
@@ -113,7 +126,8 @@ class EpochBatches:
         if at_position:
             steps, left = self._steps, self._places
         for step in range(len(steps)):
-            places = steps.places(step, self.sampler.rank)
+            shares = [steps.places(step, rank) for rank in self._mine or [self.sampler.rank]]
+            places = np.concatenate(shares)
             yield self.sampler.at(places) if left is None else self._of_old_list(left[places])
 
     def _of_old_list(self, places: np.ndarray) -> list[SampleIndex]:

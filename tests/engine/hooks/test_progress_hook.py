@@ -5,11 +5,15 @@ from torch.utils.data import DataLoader
 
 from tests.helpers.toy_run import log_file
 from ttl_mm.engine import ProgressHook
+from ttl_mm.engine.state.run_ranks import share
 
 
 def test_speed_and_waiting_follow_from_the_timer():
     hub, loader = MessageHub('progress'), DataLoader(range(48), batch_size=24)
-    runner = SimpleNamespace(message_hub=hub, train_dataloader=loader, optim_wrapper=None, seed=0)
+    loop = SimpleNamespace(ranks=share(1, 0, 1))
+    runner = SimpleNamespace(
+        message_hub=hub, train_dataloader=loader, train_loop=loop, optim_wrapper=None, seed=0
+    )
     hook = ProgressHook()
     hook.before_train(runner)
     for seconds, waiting in ((0.5, 0.1), (2.0, 1.5)):

@@ -130,4 +130,7 @@ def test_the_preprocessor_takes_any_channels():
 
     normalize = BandsPreprocessor([10.0] * 5, [2.0] * 5)
     images = torch.full((2, 5, 4, 4), 14.0)
-    assert torch.equal(normalize({'inputs': [images]})['inputs'][0], torch.full_like(images, 2))
+    assert torch.equal(
+        normalize({'inputs': [images], 'data_samples': [None]})['inputs'][0],
+        torch.full_like(images, 2),
+    )

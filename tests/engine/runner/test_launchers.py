@@ -22,12 +22,15 @@ custom_hooks = [dict(type='BreakHook')]
 pytestmark = [pytest.mark.faults, pytest.mark.parametrize('images', [44], indirect=True)]
 
 
-def launch(script, config, *options, train=False, **environment):
-    """Start a script in a session of its own; with ``train`` wait until it trains."""
+def launch(script, config, *options, train=False, before=(), **environment):
+    """Start a script in a session of its own; with ``train`` wait until it trains.
+
+    ``before`` is a command that runs the script, such as one that enters a network.
+    """
     work = config.with_name('work')
     script = ROOT / 'tools' / script
     interpreter = [sys.executable] if script.suffix == '.py' else []
-    command = [*interpreter, script, config, *options, '--work-dir', work]
+    command = [*before, *interpreter, script, config, *options, '--work-dir', work]
     env = {**os.environ, 'PYTHON': sys.executable, 'PYTHONPATH': str(ROOT), **environment}
     with open(f'{work}.log', 'a') as log:
         job = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)

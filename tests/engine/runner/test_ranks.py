@@ -97,7 +97,13 @@ def test_a_signal_to_the_run_and_its_workers_saves(tmp_path, toy_config, number)
 
 
 def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, toy):
+    """One process does the work of two ranks; three ranks are another run."""
     assert toy(ranks=2, more=STOP.format(7)) == [PREEMPTED, PREEMPTED]
-    assert toy() == [0]
-    warning = 'world size 2 -> 1, iterations per epoch 5 -> 11'
-    assert warning in log_file(tmp_path / 'work').read_text()
+    assert toy(more=STOP.format(12)) == [PREEMPTED]
+    log = log_file(tmp_path / 'work').read_text()
+    assert '1 processes do the work of 2 ranks, 2 each' in log
+    assert 'Not the same run any more' not in log
+    assert toy(ranks=3) == [0, 0, 0]
+    assert (
+        'world size 2 -> 3, iterations per epoch 5 -> 3' in log_file(tmp_path / 'work').read_text()
+    )

@@ -1,6 +1,5 @@
 """The same run from a folder, from shards and from parquet, also after a kill."""
 
-import os
 import signal
 from functools import partial
 
@@ -13,6 +12,7 @@ from tests.helpers.toy_run import (
     OUR_VIEWS,
     assert_same_run,
     curve,
+    kill_at,
     make_images,
     run,
     write_config,
@@ -80,20 +80,6 @@ def test_every_source_and_number_of_workers(tmp_path, train, ranks):
             work = f'{source}_{workers}'
             assert train(source, work, ranks, workers) == [0] * ranks
             assert_same_run(tmp_path / work, tmp_path / 'whole', ranks)
-
-
-def kill_at(step):
-    """Let a process kill itself when it has logged the loss of a step."""
-    from tests.helpers import toy_run
-
-    original = toy_run.CurveHook.after_train_iter
-
-    def dying(self, runner, *args, **kwargs):
-        original(self, runner, *args, **kwargs)
-        if runner.iter + 1 == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    toy_run.CurveHook.after_train_iter = dying
 
 
 def check_kills(tmp_path, train, steps):

@@ -33,7 +33,7 @@ def check_last_batch(runner) -> None:
             'train_dataloader.batch_size=1: a single image has no negatives and no batch '
             'statistics. Use at least 2.'
         )
-    per_rank = -(-len(loader.dataset) // get_world_size())
+    per_rank = -(-len(loader.dataset) // runner.train_loop.ranks.ranks)
     if per_rank % batch == 1 and not loader.batch_sampler.drop_last:
         raise UserError(
             f'{per_rank} images a rank in batches of {batch} leave a last batch of one image, '

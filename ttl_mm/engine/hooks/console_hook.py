@@ -161,8 +161,8 @@ def unquiet() -> None:
 
 def _opening(runner, title: str | None) -> list[str]:
     run = RunSettings.of(runner)
-    gpus = torch.cuda.device_count() and run.world_size
-    device = _count(gpus, 'GPU') if gpus else f'the CPU, threads: {_threads(run)}'
+    gpus = torch.cuda.device_count() and runner.world_size
+    device = _count(gpus, 'GPU') if gpus else f'the CPU, threads: {_threads(runner)}'
     length = f'{_count(runner.max_iters, "step")} of {run.batch_size} images'
     if runner.train_loop.counts_epochs:
         length = f'{_count(runner.max_epochs, "epoch")}, {length}'
@@ -186,8 +186,8 @@ def _count(number: int, word: str) -> str:
     return f'{number:,} {word}{"s" * (number != 1)}'
 
 
-def _threads(run: RunSettings) -> int:
-    return torch.get_num_threads() * run.world_size
+def _threads(runner) -> int:
+    return torch.get_num_threads() * runner.world_size
 
 
 def _closing(runner, status: Status, seconds: float, next_steps: bool) -> list[str]:

@@ -74,7 +74,8 @@ class JudgeHook(Hook):
     def before_train(self, runner) -> None:
         """Decide how much and how often; judge the untrained network."""
         loader = runner.train_dataloader
-        views = runner.max_iters * loader.batch_sampler.batch_size * runner.world_size
+        batch = loader.batch_sampler.batch_size
+        views = runner.max_iters * batch * runner.train_loop.ranks.ranks
         self.times, images = judgments(views, self.draws, len(loader.dataset), self.share)
         self._indices = spread_indices(images, len(loader.dataset))
         self._began = time.perf_counter()

@@ -152,6 +152,8 @@ def exit_code(job: Callable[[], object], folder: Path | None = None) -> int:
     def work() -> None:
         job()
 
+    if (code := exit_codes.begin_again()) is not None:
+        return code
     code = run_command(work, folder=folder)
     if code:
         exit_codes.tell_launcher(code)

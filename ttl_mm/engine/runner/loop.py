@@ -5,18 +5,22 @@ images taken from its order (:mod:`ttl_mm.datasets.epoch_steps`); unless batch, 
 changed, iteration i is batch i % L of epoch i // L, where L is the number of batches of an epoch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import torch
 import torch.multiprocessing as multiprocessing
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, IterBasedTrainLoop
+from torch import Tensor
 
 from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.datasets.train_loader import is_lost_worker, train_loader, wait_for_workers_only
 from ttl_mm.datasets.train_samples import Batch, Skipped
 from ttl_mm.engine.state.exit_codes import Preempted
 from ttl_mm.engine.state.log_history import EVERY, trim_log
+from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.rng_state import get_rng_state, set_rng_state
+from ttl_mm.engine.state.run_ranks import RunRanks
 from ttl_mm.registry import LOOPS
 
 
@@ -37,7 +41,9 @@ class ExactLoop(BaseLoop):
     def __init__(self, runner, dataloader, *args, **kwargs) -> None:
         super().__init__(runner, dataloader, *args, **kwargs)
         self.dataloader = train_loader(self.dataloader, runner.seed)
+        self.ranks = self._take_ranks(getattr(runner, 'ranks', RunRanks.of()))
         self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
+        self.images_per_step = 0  # of the run as it was begun, where it goes on
         self.generation = 0  # how often iterations were counted anew, with other batches or ranks
         self.validated = -1  # where the last validation took place
         names = getattr(self.dataloader.dataset, 'names', None)
@@ -45,19 +51,38 @@ class ExactLoop(BaseLoop):
         self.image_list = '' if self.names is None else list_digest(self.names)
         self.position = Position(images=self.image_list)  # after the batch that is trained on
         self.waiting = False  # for data
-        self._rng: dict | None = None
+        self._rng: Sequence[dict] = ()  # of each rank of this process, where the run goes on
+        self._waiting_rng: list[dict] = []  # of each of these ranks but the first
+
+    def _take_ranks(self, ranks: RunRanks) -> RunRanks:
+        """Let this process do the work of its ranks, where batches can be made so."""
+        if ranks.parts == 1:
+            return ranks
+        several_optimizers = hasattr(self.runner.optim_wrapper, 'values') and 'type' not in (
+            self.runner.optim_wrapper
+        )
+        batches = self.dataloader.batch_sampler
+        if not several_optimizers and batches.take_ranks(ranks.ranks, ranks.mine):
+            return ranks
+        return ranks.alone()
 
     def resume_at(
-        self, epoch: int, iteration: int, position: Position, validated: int, rng: dict | None
+        self, epoch: int, iteration: int, position: Position, validated: int, rng: Sequence[dict]
     ) -> None:
         """Continue after ``epoch`` whole epochs and ``iteration`` steps, at a place in the data."""
         self._epoch, self._iter, self.validated, self._rng = epoch, iteration, validated, rng
         self.position = position
 
     def _restore_rng(self) -> None:
-        if self._rng is not None:
-            set_rng_state(self._rng)
-            self._rng = None
+        if self._rng:
+            set_rng_state(self._rng[0])
+            self._waiting_rng = list(self._rng[1:])
+            self._rng = ()
+
+    def rng_states(self) -> list[dict]:
+        """The generators of each rank of this process, as they are between two iterations."""
+        first = get_rng_state()
+        return [first, *(self._waiting_rng or [first] * (self.ranks.parts - 1))]
 
     def _batches(self):
         """The batches of the rest of an epoch, with their numbers; the place moves along."""
@@ -71,9 +96,31 @@ class ExactLoop(BaseLoop):
 
     def run_iter(self, *args) -> None:
         """One step, as mmengine makes it; now and then the log is cut to its newest values."""
-        super().run_iter(*args)  # of the loop beside this class
+        if self.ranks.parts == 1:
+            super().run_iter(*args)  # of the loop beside this class
+        else:
+            self._run_parts(args[-1], args[0] if len(args) > 1 else self._iter)
         if self._iter % EVERY == 0:
             trim_log(self.runner)
+
+    def _run_parts(self, batch: Any, index: int) -> None:
+        """One step of all ranks of this process, each with its batch and generators in turn."""
+        self.runner.call_hook('before_train_iter', batch_idx=index, data_batch=batch)
+        states, outputs = self.rng_states(), []
+        for part, rank_batch in enumerate(split_batch(batch, self.ranks.parts)):
+            set_rng_state(states[part])
+            model, wrapper = self.runner.model, self.runner.optim_wrapper
+            inner: Any = unwrap_model(model)
+            if part and hasattr(inner, 'set_progress'):
+                inner.set_progress(inner.seed, inner.iteration)  # another pass of this iteration
+            outputs.append(model.train_step(rank_batch, optim_wrapper=wrapper))
+            states[part] = get_rng_state()
+        set_rng_state(states[0])
+        self._waiting_rng = states[1:]
+        self.runner.call_hook(
+            'after_train_iter', batch_idx=index, data_batch=batch, outputs=mean_outputs(outputs)
+        )
+        self._iter += 1
 
     def _read_ahead(self) -> Iterator[Batch]:
         """What the loader yields. If it cannot, because a worker died or the run was asked to end
@@ -110,6 +157,29 @@ class ExactLoop(BaseLoop):
             self.validated = here
             self.runner.val_loop.run()
             set_rng_state(before)
+
+
+def split_batch(batch: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
+    """A batch in equal parts, in its order; a list of stacked views is a list in every part."""
+    return [
+        {key: _part(value, part, parts) for key, value in batch.items()} for part in range(parts)
+    ]
+
+
+def _part(value: Any, part: int, parts: int) -> Any:
+    views = isinstance(value, (list, tuple)) and value and isinstance(value[0], Tensor)
+    if views and value[0].ndim == 4:  # each of all images
+        return [_part(view, part, parts) for view in value]
+    size = len(value) // parts
+    return value[part * size : (part + 1) * size]
+
+
+def mean_outputs(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several passes logged, as the mean of each number."""
+    return {
+        name: torch.stack([torch.as_tensor(some[name]).detach() for some in outputs]).mean()
+        for name in outputs[0]
+    }
 
 
 @LOOPS.register_module()

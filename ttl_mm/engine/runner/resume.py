@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmengine.dist import get_dist_info, is_main_process
+from mmengine.dist import is_main_process
 
 from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid, read_sealed, sealed_files
@@ -27,6 +27,7 @@ from ttl_mm.ending import system_error
 from ttl_mm.engine.runner.loop import Position
 from ttl_mm.engine.runner.resume_check import differences
 from ttl_mm.engine.runner.schedule import NewSchedule, check_optimizer, schedule_changed
+from ttl_mm.engine.runner.step_size import StepSize
 from ttl_mm.engine.state.control_group import from_first
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
@@ -133,8 +134,11 @@ def load_resumed_weights(runner, checkpoint: dict[str, Any], filename: str) -> N
 def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     """Put everything back where ``checkpoint`` was saved; say what is no longer the same."""
     load_resumed_weights(runner, checkpoint, filename)
-    own, now, loop = checkpoint['ttl_mm'], RunSettings.of(runner), runner.train_loop
+    own, loop = checkpoint['ttl_mm'], runner.train_loop
     check_optimizer(own['config'], runner.cfg)
+    step = StepSize(runner, own)
+    loop.images_per_step = step.images
+    now = RunSettings.of(runner)
     epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
     position = position_of(own, epoch, iteration, loop.counts_epochs)
     batches = loop.dataloader.batch_sampler
@@ -149,18 +153,21 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     counted_anew = iteration != checkpoint['meta']['iter']
     loop.generation = own.get('generation', 0) + counted_anew
     schedule = None
-    if counted_anew or schedule_changed(own['config'], runner.cfg):
+    if counted_anew or schedule_changed(own['config'], runner.cfg) or step.rate != step.rate_before:
+        step.scale(runner)
         schedule = NewSchedule(runner, epoch, iteration, now.iterations_per_epoch)
     restore(runner, checkpoint)
     for difference in differences(own, now, runner.cfg):
         runner.logger.warning(difference)
+    if step.sentence:
+        runner.logger.warning(step.sentence)
     if schedule is not None:
         runner.logger.warning(schedule.put_back(runner))
-    rank, world_size = get_dist_info()
-    same_ranks = world_size == len(own['ranks'])
-    rng = own['ranks'][rank]['rng'] if same_ranks else None
+    ranks = loop.ranks
+    same_ranks = ranks.ranks == len(own['ranks'])
+    rng = [own['ranks'][rank]['rng'] for rank in ranks.mine] if same_ranks else ()
     loop.resume_at(epoch, iteration, position, own['validated'], rng)
-    if same_ranks and saved_gradients(own, rank):
+    if same_ranks and saved_gradients(own, ranks.process):
         silence_lost_gradients(runner.optim_wrapper)
     runner.logger.info(f'resumed {filename} at epoch {runner.epoch}, iteration {runner.iter}')
 

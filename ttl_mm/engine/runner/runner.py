@@ -18,7 +18,7 @@ from torch import nn
 from ttl_mm.checkpoint.coverage import ENOUGH, load_state
 from ttl_mm.checkpoint.load import tensors_of
 from ttl_mm.checkpoint.sealed import read_sealed
-from ttl_mm.compat.mmengine_private import built_train_loop
+from ttl_mm.compat.mmengine_private import built_train_loop, count_parts
 from ttl_mm.datasets.build_dataset import failures_named, start_guarded
 from ttl_mm.engine.guards.data_size import check_iterations
 from ttl_mm.engine.guards.stall import TIMEOUT
@@ -35,6 +35,8 @@ from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.control_group import init_gloo, make_control_group
 from ttl_mm.engine.state.exit_codes import follow_first
 from ttl_mm.engine.state.model import unwrap_model
+from ttl_mm.engine.state.run_ranks import RunRanks
+from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.work_dir_lock import WorkDirLock
 from ttl_mm.errors import UserError
 from ttl_mm.registry import RUNNERS
@@ -91,6 +93,11 @@ class Runner(mmengine.runner.Runner):
         make_control_group(timeout)
         self._lock = WorkDirLock(Path(self.work_dir)) if self._train_loop is not None else None
         self._resume_point = choose_checkpoint(self.cfg, Path(self.work_dir), self._lock)
+        saved = None
+        if self._resume_point.checkpoint is not None:
+            settings = self._resume_point.checkpoint['ttl_mm']['settings']
+            saved = RunSettings.from_saved(settings).world_size
+        self.ranks = RunRanks.of(saved)
         if self._lock is not None:
             weakref.finalize(self, self._lock.release)
 
@@ -195,6 +202,10 @@ class Runner(mmengine.runner.Runner):
         """
         for sentence in prepare_networks(unwrap_model(self.model), self.cfg):
             self.logger.info(sentence)
+        ranks = self.train_loop.ranks
+        if ranks.parts > 1:
+            count_parts(self.optim_wrapper, ranks.parts)
+            self.logger.warning(several_ranks_each(ranks, RunSettings.of(self)))
 
     def load_or_resume(self) -> None:
         """Continue from the chosen checkpoint, or load weights, or start.
@@ -239,6 +250,17 @@ class Runner(mmengine.runner.Runner):
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
         continue_run(self, known or read_sealed(Path(filename)), filename)
         self._has_loaded = True
+
+
+def several_ranks_each(ranks: RunRanks, run: RunSettings) -> str:
+    """What is the same and what is not where a process does the work of several ranks."""
+    return (
+        f'{ranks.processes} processes do the work of {ranks.ranks} ranks, {ranks.parts} each, one '
+        f'after another: an iteration still has {run.batch_size} images, an optimizer step '
+        f'{run.batch_size * run.accumulative_counts}. What changes is the group of images that '
+        f'SyncBN normalizes together, {ranks.processes} x {run.batch_size_per_rank} in place of '
+        f'{ranks.ranks} x {run.batch_size_per_rank}, and that of gather_negatives.'
+    )
 
 
 def _set_ranks(launcher: str) -> None:

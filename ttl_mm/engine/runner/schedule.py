@@ -64,9 +64,9 @@ class NewSchedule:
     """
 
     def __init__(self, runner, epoch: int, iteration: int, length: int) -> None:
-        self._schedulers = list(_flat(runner.param_schedulers))
+        self._schedulers = list(flat_schedulers(runner.param_schedulers))
         self._run(epoch, iteration, length)
-        self._settings = [_settings(group) for group in _groups(runner.optim_wrapper)]
+        self._settings = [_settings(group) for group in parameter_groups(runner.optim_wrapper)]
         self._states = [scheduler.state_dict() for scheduler in self._schedulers]
 
     def _run(self, epoch: int, iteration: int, length: int) -> None:
@@ -85,25 +85,26 @@ class NewSchedule:
 
     def put_back(self, runner) -> str:
         """Undo what loading the checkpoint did to them; returns a sentence for the log."""
-        before = sorted({group['lr'] for group in _groups(runner.optim_wrapper)})
-        for group, settings in zip(_groups(runner.optim_wrapper), self._settings):
+        before = sorted({group['lr'] for group in parameter_groups(runner.optim_wrapper)})
+        for group, settings in zip(parameter_groups(runner.optim_wrapper), self._settings):
             group.update(settings)
         for scheduler, state in zip(self._schedulers, self._states):
             scheduler.load_state_dict(state)
-        now = sorted({group['lr'] for group in _groups(runner.optim_wrapper)})
+        now = sorted({group['lr'] for group in parameter_groups(runner.optim_wrapper)})
         rates = ' -> '.join(', '.join(f'{rate:.4g}' for rate in some) for some in (before, now))
         return f'Learning rate and schedule follow the config from here on: {rates}.'
 
 
-def _flat(schedulers: Any) -> Iterator[Any]:
+def flat_schedulers(schedulers: Any) -> Iterator[Any]:
+    """The schedules of one or several optimizers."""
     if isinstance(schedulers, Mapping):
         for some in schedulers.values():
-            yield from _flat(some)
+            yield from flat_schedulers(some)
     else:
         yield from schedulers or []
 
 
-def _groups(wrapper: Any) -> Iterator[dict[str, Any]]:
+def parameter_groups(wrapper: Any) -> Iterator[dict[str, Any]]:
     """The parameter groups of one or several optimizers."""
     for one in wrapper.values() if hasattr(wrapper, 'values') else [wrapper]:
         yield from one.optimizer.param_groups

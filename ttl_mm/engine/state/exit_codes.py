@@ -62,6 +62,19 @@ def tell_launcher(code: int) -> None:
                 file.write(f'{code} {_rank()}\n')
 
 
+def begin_again() -> int | None:
+    """For a rank that an elastic launcher starts: the code to end with at once, if another try is
+    useless; else the file of the ranks before it is removed.
+    """
+    if not os.environ.get('TTL_ELASTIC'):
+        return None
+    if (told := told_by_first()) and told[0] in (USER_ERROR, STOPPED):
+        return told[0]
+    with suppress(OSError):
+        os.unlink(os.environ['TTL_EXIT_FILE'])
+    return None
+
+
 def told_by_first() -> tuple[int, int] | None:
     """The code of the rank that ended first, and that rank; None while nobody has ended badly."""
     try:

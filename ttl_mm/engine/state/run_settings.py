@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from mmengine.dist import get_world_size
-
 from ttl_mm.compat.mmengine_private import accumulative_counts
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How many images, in which batches, on how many ranks."""
+    """How many images, in which batches, on how many ranks.
+
+    Ranks are those that the run is made for (:mod:`ttl_mm.engine.state.run_ranks`).
+    """
 
     world_size: int
     batch_size_per_rank: int
@@ -24,7 +25,7 @@ class RunSettings:
         """Of a runner whose training loop is built."""
         loader = runner.train_dataloader
         return cls(
-            world_size=get_world_size(),
+            world_size=runner.train_loop.ranks.ranks,
             batch_size_per_rank=loader.batch_sampler.batch_size or 0,
             images=len(loader.dataset),
             iterations_per_epoch=len(loader),

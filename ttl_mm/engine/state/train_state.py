@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from mmengine.dist import all_reduce, get_dist_info, get_world_size
+from mmengine.dist import all_reduce, get_world_size
 from mmengine.logging import MessageHub
 from torch import Tensor, nn
 
@@ -15,7 +15,6 @@ from ttl_mm.checkpoint.plain_types import keep_plain_types, to_plain_types
 from ttl_mm.engine.state.control_group import from_first, gather, gather_to_first
 from ttl_mm.engine.state.log_history import load_log, log_state
 from ttl_mm.engine.state.model import unwrap_model
-from ttl_mm.engine.state.rng_state import get_rng_state
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.errors import UserError
 from ttl_mm.files.plain_json import parse_json
@@ -44,9 +43,11 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
     """
     model, dataset = unwrap_model(runner.model), runner.train_dataloader.dataset
     gradients = _open_gradient(model)
-    ranks = gather_to_first(_rank_state(model))
-    if ranks is None:
+    loop, settings = runner.train_loop, RunSettings.of(runner)
+    gathered = gather_to_first(_rank_states(model, loop.rng_states()))
+    if gathered is None:
         return None
+    ranks = in_order_of_ranks(gathered)
     state = {
         'meta': {
             'epoch': epoch,
@@ -65,7 +66,9 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
             'gradients': to_plain_types(gradients),
             'log': log_state(runner.message_hub),
             'hooks': to_plain_types({n: hook.state_dict() for n, hook in _with_state(runner)}),
-            'settings': asdict(RunSettings.of(runner)),
+            'settings': asdict(settings),
+            'images_per_step': loop.images_per_step
+            or settings.batch_size * settings.accumulative_counts,
             'config': config_text(runner.cfg),
             'validated': runner.train_loop.validated,
             'position': runner.train_loop.position._asdict(),
@@ -110,9 +113,17 @@ def restore(runner, state: Mapping[str, Any]) -> None:
     for name, hook in _with_state(runner):
         if name in own['hooks']:
             hook.load_state_dict(own['hooks'][name])
-    rank, world_size = get_dist_info()
-    if world_size == len(own['ranks']):
-        _load_rank_state(unwrap_model(runner.model), own, rank)
+    ranks = runner.train_loop.ranks
+    if ranks.ranks == len(own['ranks']):
+        _load_rank_state(unwrap_model(runner.model), own, ranks.process)
+
+
+def in_order_of_ranks(gathered: list[list[dict]]) -> list[dict]:
+    """The states of all ranks, from lists of those whose work each process does.
+
+    Rank r is done by process r % P as its (r // P)-th.
+    """
+    return [states[part] for part in range(len(gathered[0])) for states in gathered]
 
 
 def config_text(cfg) -> str:
@@ -128,16 +139,17 @@ def read_config_text(text: str) -> dict[str, Any]:
     return config
 
 
-def _rank_state(model: nn.Module) -> dict[str, Any]:
+def _rank_states(model: nn.Module, generators: list[dict]) -> list[dict[str, Any]]:
     """What differs between ranks: generators, and buffers such as BN statistics; collective.
 
     A buffer that is the same as on rank 0 (a memory bank, a synchronized statistic) is left out.
+    The ranks of one process share their buffers.
     """
     buffers = dict(model.named_buffers())
     digests = {name: _digest(buffer) for name, buffer in buffers.items()}
     of_first = from_first(digests)
     own = {name: x for name, x in buffers.items() if digests[name] != of_first[name]}
-    return to_plain_types({'rng': get_rng_state(), 'buffers': own})
+    return to_plain_types([{'rng': rng, 'buffers': own} for rng in generators])
 
 
 def _digest(tensor: Tensor) -> bytes:

@@ -2,8 +2,9 @@
 
 import os
 import re
+import resource
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ttl_mm.errors import UserError
 from ttl_mm.files.archives.entry import DEFLATED, Entry
@@ -17,7 +18,11 @@ from ttl_mm.files.archives.index import (
 from ttl_mm.files.archives.zip import inflate
 from ttl_mm.files.regular import NAMES, open_regular, read_bytes
 
-OPEN_ARCHIVES = 128  # in a process
+MOST_FILES = 2**15  # that a process asks the system to be allowed to open
+_SOFT, _HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
+_FILES = max(_SOFT, min(MOST_FILES, _HARD if _HARD != resource.RLIM_INFINITY else MOST_FILES))
+# in a process; each takes two files
+OPEN_ARCHIVES = min(4096, max(32, _FILES // 8))
 KNOWN_ARCHIVES = 2**17  # whose index was checked in this process, 1 kB each
 _INSIDE = re.compile(f'({"|".join(map(re.escape, ENDINGS))})/', re.IGNORECASE)
 
@@ -30,6 +35,7 @@ class OpenArchive:
     """
 
     def __init__(self, path: str) -> None:
+        _allow_files()
         if self._open(known_index(path)):
             return
         known_index.cache_clear()
@@ -110,6 +116,14 @@ def _find(archive: str, name: str) -> Entry:
         return find_place(open_archive(archive).places, name)
     except KeyError:
         raise FileNotFoundError(2, f'{archive} has no such image', name) from None
+
+
+@cache
+def _allow_files() -> None:
+    """Raise the number of files that this process may open, which its user may do, once."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FILES:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _HARD))
 
 
 @lru_cache(KNOWN_ARCHIVES)

@@ -93,7 +93,7 @@ def _number(field: bytes) -> int:
     if field[0] == 0x80:  # sizes from 8 GB on
         return int.from_bytes(field[1:], 'big')
     digits = field.strip(b'\0 ') or b'0'
-    if not all(48 <= digit < 56 for digit in digits):
+    if digits.strip(b'01234567'):
         raise ValueError(f'{field!r} is no number')
     return int(digits, 8)
 
