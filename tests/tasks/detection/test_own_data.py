@@ -14,6 +14,7 @@ from mmengine.registry import init_default_scope
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
 from tests.helpers.checkpoints import assert_bit_equal, make_resnet, random_network
 from tests.helpers.detection_data import write_coco, write_voc
+from tests.helpers.paths import ROOT
 from tests.helpers.toy_run import SignalHook
 from tests.helpers.yolo_data import write_yolo
 from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
@@ -25,6 +26,7 @@ from ttl_mm.engine.runner import processes
 from ttl_mm.engine.runner.config_check import check_arguments
 from ttl_mm.engine.runner.launch import train
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.resnet import checked_backbone, open_backbone
 from ttl_mm.registry import DATASETS, MODELS
 from ttl_mm.tasks.detection.annotated import Annotated, Thing
 from ttl_mm.tasks.detection.ap_tables import image_results, measure, mistakes, worst_images
@@ -34,9 +36,7 @@ from ttl_mm.tasks.detection.draw_boxes import COLORS, Label, draw_boxes
 from ttl_mm.tasks.detection.own_config import (
     RECIPES,
     Schedule,
-    checked_backbone,
     detector_config,
-    open_backbone,
     training_config,
 )
 from ttl_mm.tasks.detection.train_job import table, verdict
@@ -166,7 +166,9 @@ def test_shapes_are_needed_for_masks_and_a_resnet_for_everything(line, tmp_path,
     path = tmp_path / 'other.pth'
     meta = {'backbone': {'type': 'ttl_mm.AdaptedBackbone', 'network': 'timm/test_vit'}}
     torch.save({'state_dict': {'x': torch.ones(1)}, 'meta': meta}, path)
-    with pytest.raises(UserError, match='holds timm/test_vit, and a detector takes the stages'):
+    with pytest.raises(
+        UserError, match='holds timm/test_vit, and the stages of a ResNet are needed'
+    ):
         open_backbone(str(path))
 
 
@@ -207,7 +209,7 @@ def test_usual_networks_get_the_widths_of_the_recipes(tmp_path):
     torch.save({'state_dict': make_resnet(50).state_dict()}, path)
     backbone = open_backbone(str(path))
     ours = detector_config('mask-rcnn-fpn', backbone, ['x'] * 80).model
-    recipe = read_config('projects/detection/configs/mask-rcnn_r50-fpn_1x_coco.py').model
+    recipe = read_config(ROOT / 'projects/detection/configs/mask-rcnn_r50-fpn_1x_coco.py').model
     for part in ('neck', 'rpn_head', 'roi_head', 'train_cfg', 'test_cfg'):
         mine, theirs = dict(ours[part]), dict(recipe[part])
         if part == 'neck':

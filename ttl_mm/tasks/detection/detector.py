@@ -20,14 +20,9 @@ from ttl_mm.checkpoint.load import refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import choose_device
+from ttl_mm.evaluation.resnet import Backbone, checked_backbone
 from ttl_mm.registry import MODELS
-from ttl_mm.tasks.detection.own_config import (
-    RECIPES,
-    Backbone,
-    checked_backbone,
-    detector_config,
-    plain_pipeline,
-)
+from ttl_mm.tasks.detection.own_config import RECIPES, detector_config, plain_pipeline
 from ttl_mm.version import __version__
 
 REMEDY = 'name the detector.pth of `ttl detect train`'

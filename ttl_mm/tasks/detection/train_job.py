@@ -10,6 +10,7 @@ from typing import Any
 from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid
 from ttl_mm.engine.runner.processes import train_in_processes
 from ttl_mm.errors import UserError
+from ttl_mm.evaluation.resnet import Backbone, open_backbone
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.outputs import claim_job
 from ttl_mm.planning.train_config import write_train_config
@@ -18,13 +19,7 @@ from ttl_mm.tasks.detection.annotated import Boxes
 from ttl_mm.tasks.detection.ap_tables import measure
 from ttl_mm.tasks.detection.coco_file import found_as_coco, write_json
 from ttl_mm.tasks.detection.detector import Detector, Found, write_detector
-from ttl_mm.tasks.detection.own_config import (
-    SIZE,
-    Backbone,
-    Schedule,
-    open_backbone,
-    training_config,
-)
+from ttl_mm.tasks.detection.own_config import SIZE, Schedule, training_config
 from ttl_mm.tasks.detection.page import write_detector_page
 from ttl_mm.tasks.detection.read_data import read_data
 
