@@ -13,6 +13,7 @@ from ttl_mm.arguments import (
     output_folder,
     weights,
 )
+from ttl_mm.arguments import text as words
 from ttl_mm.errors import UserError
 
 NAME = 'detect'
@@ -50,7 +51,8 @@ def _add_train(parser: ArgumentParser) -> None:
     add('--weights', type=weights, metavar='CHECKPOINT', required=True, help=text)
     text = 'detector (default: mask-rcnn-fpn if all objects have shapes, else faster-rcnn-fpn)'
     add('--model', choices=MODELS, help=text)
-    add('--classes', nargs='+', metavar='NAME', help='classes to learn (default: all)')
+    shown = 'classes to learn (default: all)'
+    add('--classes', nargs='+', type=words, metavar='NAME', help=shown)
     text = 'do not train from random weights for comparison'
     add('--no-baseline', action='store_true', help=text)
     text = 'length of a run (default: fitted to the number of images, 12 to 150)'
