@@ -26,6 +26,7 @@ from ttl_mm.registry import HOOKS, METRICS, MODELS
 FOLDER = ROOT / 'projects' / 'detection' / 'configs'
 COCO, VOC = 'mask-rcnn_r50-c4_2x_coco', 'faster-rcnn_r50-c4_24k_voc0712'
 MAIN = [COCO, f'{COCO}_moco', VOC, f'{VOC}_moco']
+FPN = [f'{m}_r50-fpn_{x}x_coco' for m in ('mask-rcnn', 'faster-rcnn', 'retinanet') for x in (1, 2)]
 read = cache(lambda name: Config.fromfile(FOLDER / f'{name}.py'))
 
 
@@ -172,7 +173,7 @@ def test_defect_is_absent_and_would_be_seen(check) -> None:
 
 def test_baselines_differ_only_in_their_initial_weights() -> None:
     names = {f'{name}_{kind}' for name, kind in product(MAIN, ('random', 'supervised'))}
-    assert {path.stem for path in FOLDER.glob('*.py')} == names | set(MAIN)
+    assert {path.stem for path in FOLDER.glob('*.py')} == {*names, *MAIN, *FPN}
     readme = (FOLDER.parent / 'README.md').read_text()
     for name in names:
         main, baseline = load(name.rpartition('_')[0]).to_dict(), load(name).to_dict()
@@ -272,3 +273,27 @@ def test_every_setting_of_the_smoke_run_exists() -> None:
     assert sorted(smoke['CONFIGS']) == sorted(MAIN)
     for name in MAIN:
         merge_options(load(name), smoke['options'](name, has_voc2012=False, images=2))
+
+
+@pytest.mark.parametrize('name', FPN)
+def test_fpn_detectors_train_all_norms_by_the_schedules_of_moco(name: str) -> None:
+    cfg = load(name)
+    times = 2 if '_2x_' in name else 1
+    assert cfg.train_cfg.max_iters == times * 90_000
+    assert cfg.param_scheduler[0].end == 1_000
+    assert cfg.param_scheduler[1].milestones == [times * 60_000, times * 80_000]
+    assert cfg.optim_wrapper.optimizer.lr == (0.01 if 'retinanet' in name else 0.02)
+    assert cfg.model.backbone.frozen_stages == -1
+    assert not cfg.model.backbone.norm_eval
+    norm = {'type': 'SyncBN', 'requires_grad': True}
+    parts = [cfg.model.backbone, cfg.model.neck]
+    if 'retinanet' not in name:
+        parts.append(cfg.model.roi_head.bbox_head)
+    if 'mask' in name:
+        parts.append(cfg.model.roi_head.mask_head)
+    assert all(part.norm_cfg == norm for part in parts)
+    assert cfg.model.backbone.init_cfg.type == 'ttl_mm.PretrainedBackbone'
+    (resize,) = (s for s in cfg.train_dataloader.dataset.pipeline if 'Resize' in s.type)
+    assert {side for _, side in resize.scales} == {*range(640, 801, 32)}
+    masks = cfg.train_dataloader.dataset.pipeline[1].get('with_mask', False)
+    assert masks == ('mask' in name)

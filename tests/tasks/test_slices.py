@@ -14,6 +14,7 @@ SLICES: dict[str, set[str]] = {  # and their commands
     'detection': {'detect'},
     'reid': {'reid'},
     'mmselfsup': set(),
+    'segmentation': {'segment'},
 }
 # In each of the folders that are its arguments: imports every module of the package there, and uses
 # some of them. The children share the imports of other packages, which take most of the time.

@@ -89,7 +89,7 @@ def _mistakes(best: Trained, data: Labeled) -> Section:
     wrong = wrong[np.argsort(-best.confidence[wrong], kind='stable')][:MISTAKES]
     tiles = []
     for i in wrong:
-        image = decode_image(str(data.test.root / data.test.names[i]))
+        image = decode_image(str(data.test.root / data.test.names[i]))[..., ::-1]  # to RGB
         true, found = (shown(data.classes[k[i]]) for k in (best.labels, best.predicted))
         caption = f'{true}: {found} {best.confidence[i]:.0%}'
         tiles.append(Tile(fit(image, HEIGHT, 2 * HEIGHT), caption))

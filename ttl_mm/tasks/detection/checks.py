@@ -7,7 +7,7 @@ it) and silently skips other problems. These checks report all of them at once.
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -27,6 +27,13 @@ def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataRe
     """
     lines = _read(list_file, lambda path: read_text(path, ANNOTATIONS).split('\n'))
     names = [name.rstrip('\r') for name in lines if name.strip()]
+    return check_voc_names(folder, names, classes, str(list_file))
+
+
+def check_voc_names(
+    folder: Path, names: Sequence[str], classes: Collection[str] | None, title: str
+) -> DataReport:
+    """The same for names in memory; ``classes`` None counts the objects of every class."""
     images, annotations = (_sizes(folder / part) for part in ('JPEGImages', 'Annotations'))
     report, objects = DataReport(), 0
     for name, count in Counter(names).items():
@@ -47,17 +54,19 @@ def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataRe
         for kind, (left, top, right, bottom) in found:
             if not (left < right and top < bottom and math.isfinite(right - left + bottom - top)):
                 report.errors['box without area'].append(f'{name}.xml {kind}')
-    _count(report, list_file, len(names), objects)
+    _count(report, title, len(names), objects)
     return report
 
 
-def _count(report: DataReport, path: Path, images: int, objects: int) -> None:
+def _count(report: DataReport, path: Path | str, images: int, objects: int) -> None:
     report.counts[str(path)] = f'images: {images:,}, objects: {objects:,}'
     if not objects:
         report.errors['file that lists no object of a known class'].append(str(path))
 
 
-def _voc_objects(path: Path, classes: Collection[str]) -> list[tuple[str, tuple[float, ...]]]:
+def _voc_objects(
+    path: Path, classes: Collection[str] | None
+) -> list[tuple[str, tuple[float, ...]]]:
     """Class and box of each object, from the same XML elements that mmdet reads."""
     text = read_bytes(path)
     if b'<!DOCTYPE' in text or b'<!ENTITY' in text:  # which can make megabytes of a line
@@ -67,7 +76,8 @@ def _voc_objects(path: Path, classes: Collection[str]) -> list[tuple[str, tuple[
         int(_text(size, 'width')), int(_text(size, 'height'))
     found = []
     for item in root.findall('object'):
-        if (kind := _text(item, 'name')) in classes:
+        kind = _text(item, 'name')
+        if classes is None or kind in classes:
             corners = ('xmin', 'ymin', 'xmax', 'ymax')
             found.append((kind, tuple(float(_text(item, f'bndbox/{c}')) for c in corners)))
     return found
@@ -119,6 +129,8 @@ def _check_coco(
         where = f'annotation {annotation["id"]}'
         if annotation['image_id'] not in images:
             report.errors['annotation of an image that the file does not list'].append(where)
+        elif annotation['category_id'] not in categories:
+            report.errors['annotation of a category that the file does not list'].append(where)
         elif categories.get(annotation['category_id']) in classes:
             annotated.add(annotation['image_id'])
             objects += 1

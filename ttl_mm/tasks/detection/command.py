@@ -1,19 +1,36 @@
-"""``ttl detect``: check a detection run before it starts."""
+"""``ttl detect``: train a detector on your own boxes, use it, check a run before it starts."""
 
 from argparse import ArgumentParser, Namespace
 
-from ttl_mm.arguments import add_cfg_options, input_file, weights
+from ttl_mm.arguments import (
+    add_cfg_options,
+    device,
+    input_file,
+    input_path,
+    integer,
+    number,
+    output_file,
+    output_folder,
+    weights,
+)
+from ttl_mm.arguments import text as words
 from ttl_mm.errors import UserError
 
 NAME = 'detect'
-HELP = 'object detection: check a run before it starts'
+HELP = 'object detection: train a detector on your own boxes, use it, check a run'
+TRAIN = 'train a detector on COCO json, VOC folders or YOLO text files, from pre-trained weights'
+RUN = 'find objects in images: boxes as COCO json, and pictures'
 CHECK = 'check data, compiled ops and initial weights of a detection config before training'
+MODELS = ('mask-rcnn-fpn', 'faster-rcnn-fpn', 'faster-rcnn-c4', 'retinanet')
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add ``check``."""
+    """Add ``train``, ``run`` and ``check``."""
     jobs = parser.add_subparsers(dest='job', required=True, metavar='JOB')
+    _add_train(jobs.add_parser('train', help=TRAIN, description=TRAIN))
+    _add_run(jobs.add_parser('run', help=RUN, description=RUN))
     check = jobs.add_parser('check', help=CHECK, description=CHECK)
+    check.set_defaults(work=_check)
     check.add_argument(
         'config', metavar='FILE', type=input_file, help='a config in projects/detection/configs'
     )
@@ -22,7 +39,78 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_cfg_options(check, 'train_dataloader.batch_size=2, as for tools/train.py')
 
 
+def _add_train(parser: ArgumentParser) -> None:
+    parser.set_defaults(work=_train)
+    add = parser.add_argument
+    text = (
+        'a COCO json or its folder, a VOC folder (JPEGImages, Annotations), or a YOLO folder '
+        '(images, labels)'
+    )
+    add('data', type=input_path, metavar='DATA', help=text)
+    text = 'the backbone to start from: a ResNet in any layout, or ttl_mm://NAME'
+    add('--weights', type=weights, metavar='CHECKPOINT', required=True, help=text)
+    text = 'detector (default: mask-rcnn-fpn if all objects have shapes, else faster-rcnn-fpn)'
+    add('--model', choices=MODELS, help=text)
+    shown = 'classes to learn (default: all)'
+    add('--classes', nargs='+', type=words, metavar='NAME', help=shown)
+    text = 'do not train from random weights for comparison'
+    add('--no-baseline', action='store_true', help=text)
+    text = 'length of a run (default: fitted to the number of images, 12 to 150)'
+    add('--epochs', type=integer(1), metavar='N', help=text)
+    text = 'images of a step (default: 4)'
+    add('--batch-size', type=integer(1), default=4, metavar='N', help=text)
+    text = 'learning rate for 16 images (default: that of the recipe)'
+    add('--rate', type=number(0, above=True), metavar='R', help=text)
+    text = 'short side of the images (default: 800)'
+    add('--size', type=integer(32, 4096), default=800, metavar='PIXELS', help=text)
+    text = 'processes that load images (default: 2)'
+    add('--workers', type=integer(0, 512), default=2, metavar='N', help=text)
+    add('--seed', type=integer(0), default=0, metavar='N', help='default: 0')
+    add('--device', type=device, help='where to test, such as cuda:1 or cpu')
+    text = 'folder for everything (default: one below work_dirs, named after DATA)'
+    add('--out', type=output_folder, metavar='DIR', help=text)
+    text = 'write the config for tools/train.py instead of training'
+    add('--config-out', type=output_file, metavar='FILE', help=text)
+
+
+def _add_run(parser: ArgumentParser) -> None:
+    parser.set_defaults(work=_run)
+    add = parser.add_argument
+    text = 'folders of any depth, or lists of files'
+    add('images', nargs='+', type=input_path, metavar='IMAGES', help=text)
+    text = 'detector.pth of `ttl detect train`'
+    add('--weights', type=weights, metavar='FILE', required=True, help=text)
+    text = 'folder for detections.json and pictures (default: detections)'
+    add('--out', type=output_folder, metavar='DIR', default='detections', help=text)
+    text = 'leave out boxes with a lower score (default: 0.3)'
+    add('--score', type=number(0, 1), default=0.3, metavar='S', help=text)
+    text = 'images to draw (default: 50)'
+    add('--pictures', type=integer(0), default=50, metavar='N', help=text)
+    add('--device', type=device, help='such as cuda:1 or cpu (default: a GPU if there is one)')
+    add('--overwrite', action='store_true', help='replace what others wrote into the folder')
+
+
 def run(args: Namespace) -> None:
+    """Run one of the jobs."""
+    own = ('command', 'job', 'run', 'work')  # of the command line itself
+    args.work(**{name: value for name, value in vars(args).items() if name not in own})
+
+
+def _train(no_baseline: bool, **options) -> None:
+    import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.tasks.detection.train_job import train_detector
+
+    train_detector(**options, baseline=not no_baseline)
+
+
+def _run(**options) -> None:
+    import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.tasks.detection.run_job import run_detector
+
+    run_detector(**options)
+
+
+def _check(config: str, checkpoint: str | None, cfg_options: dict | None) -> None:
     """Print the report; raise if training would fail or start from other weights."""
     from mmengine.logging import MMLogger
 
@@ -32,12 +120,12 @@ def run(args: Namespace) -> None:
     from ttl_mm.tasks.detection.checks import check_config
 
     MMLogger.get_instance('ttl detect check', log_level='ERROR')  # no line per tensor
-    cfg = read_config(args.config, args.cfg_options)
+    cfg = read_config(config, cfg_options)
     reports = check_config(cfg)
     print(*reports, sep='\n')
-    require_usable(reports, f'the data of {args.config}')
-    if args.checkpoint:
-        check_start(cfg, args.checkpoint)
+    require_usable(reports, f'the data of {config}')
+    if checkpoint:
+        check_start(cfg, checkpoint)
 
 
 def check_start(cfg, checkpoint: str) -> None:

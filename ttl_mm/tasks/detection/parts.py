@@ -6,6 +6,13 @@ from ttl_mm.tasks.detection.requirements import require_detection
 
 require_detection()
 
-from ttl_mm.tasks.detection import precise_bn_hook, render_hook, res5, voc_boxes, voc_metric
+from ttl_mm.tasks.detection import (
+    images,
+    precise_bn_hook,
+    render_hook,
+    res5,
+    voc_boxes,
+    voc_metric,
+)
 
-__all__ = ['precise_bn_hook', 'render_hook', 'res5', 'voc_boxes', 'voc_metric']
+__all__ = ['images', 'precise_bn_hook', 'render_hook', 'res5', 'voc_boxes', 'voc_metric']

@@ -46,6 +46,7 @@ class VOCDetectionMetric(BaseMetric):
     def __init__(self, extents: bool = False, **kwargs) -> None:
         super().__init__(**kwargs)
         self.far_edge = 0 * FAR_PIXEL if extents else FAR_PIXEL
+        self.true_edge = FAR_PIXEL
 
     def process(self, data_batch, data_samples: Sequence[dict]) -> None:
         """Keep boxes, scores and labels of each sample, as extents."""
@@ -57,7 +58,8 @@ class VOCDetectionMetric(BaseMetric):
                     boxes=_numpy(found['bboxes']) + self.far_edge,
                     scores=_numpy(found['scores']),
                     labels=_numpy(found['labels']),
-                    true_boxes=np.concatenate([_numpy(k['bboxes']) for k in known]) + FAR_PIXEL,
+                    true_boxes=np.concatenate([_numpy(k['bboxes']) for k in known])
+                    + self.true_edge,
                     true_labels=np.concatenate([_numpy(k['labels']) for k in known]),
                     difficult=np.repeat([False, True], [len(k['labels']) for k in known]),
                 )
@@ -68,6 +70,18 @@ class VOCDetectionMetric(BaseMetric):
         figures, per_class = evaluate_voc(results, self.dataset_meta['classes'])
         MMLogger.get_current_instance().info('\n' + class_table(figures, per_class))
         return figures
+
+
+@METRICS.register_module()
+class BoxMetric(VOCDetectionMetric):
+    """The same figures on the samples of :class:`ttl_mm.tasks.detection.images.DetectionImages`.
+
+    All of its boxes are extents.
+    """
+
+    def __init__(self, **kwargs) -> None:
+        super().__init__(extents=True, **kwargs)
+        self.true_edge = 0 * FAR_PIXEL
 
 
 def _numpy(tensor) -> np.ndarray:

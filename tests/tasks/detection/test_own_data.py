@@ -1,0 +1,311 @@
+"""``ttl detect train`` and ``ttl detect run`` end to end at tiny size, interrupted too."""
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import init_default_scope
+
+import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
+from tests.helpers.checkpoints import assert_bit_equal, make_resnet, random_network
+from tests.helpers.detection_data import write_coco, write_voc
+from tests.helpers.paths import ROOT
+from tests.helpers.toy_run import SignalHook
+from tests.helpers.yolo_data import write_yolo
+from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
+from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.cli import main
+from ttl_mm.config import read_config
+from ttl_mm.datasets.decode import decode_image
+from ttl_mm.engine.runner import processes
+from ttl_mm.engine.runner.config_check import check_arguments
+from ttl_mm.engine.runner.launch import train
+from ttl_mm.errors import UserError
+from ttl_mm.evaluation.resnet import checked_backbone, open_backbone
+from ttl_mm.registry import DATASETS, MODELS
+from ttl_mm.tasks.detection.annotated import Annotated, Thing
+from ttl_mm.tasks.detection.ap_tables import image_results, measure, mistakes, worst_images
+from ttl_mm.tasks.detection.command import MODELS as NAMES
+from ttl_mm.tasks.detection.detector import Detector, Found, write_detector
+from ttl_mm.tasks.detection.draw_boxes import COLORS, Label, draw_boxes
+from ttl_mm.tasks.detection.own_config import (
+    RECIPES,
+    Schedule,
+    detector_config,
+    training_config,
+)
+from ttl_mm.tasks.detection.train_job import table, verdict
+
+CLASSES = ('red', 'green')
+SMALL = ['--size', '64', '--epochs', '2', '--batch-size', '2', '--workers', '0']
+
+
+@pytest.fixture(scope='module')
+def weights(tmp_path_factory):
+    path = tmp_path_factory.mktemp('weights') / 'backbone.pth'
+    torch.save({'state_dict': random_network(0).state_dict()}, path)
+    return path
+
+
+@pytest.fixture(scope='module')
+def voc(tmp_path_factory):
+    return write_voc(tmp_path_factory.mktemp('voc'), 3, 2, CLASSES)
+
+
+@pytest.fixture(scope='module')
+def line(voc, weights, tmp_path_factory):
+    out = tmp_path_factory.mktemp('jobs') / 'first'
+    return ['detect', 'train', str(voc), '--weights', str(weights), *SMALL, '--out', str(out)]
+
+
+@pytest.fixture(scope='module')
+def finished(line, forked):
+    """The folder of a finished job with its baseline."""
+    assert main(line) == 0
+    return Path(line[-1])
+
+
+def test_boxes_become_a_detector_tables_pictures_and_a_page(finished):
+    figures = json.loads((finished / 'figures.json').read_text())
+    assert figures.keys() == {'pre-trained', 'random'}
+    for found in figures.values():
+        assert found.keys() == {'VOC boxes', 'COCO boxes', 'classes'}
+    page = (finished / 'page/index.html').read_text()
+    for words in ('COCO boxes', 'VOC boxes', 'random', 'Worst images', 'red'):
+        assert words in page
+    for start in figures:
+        run = finished / 'runs' / start
+        # three steps in all, a validation after each
+        assert len(list(run.glob('rendered/iter_*/test00?.png'))) == 6
+        assert {'detector.pth', 'detections.json'} <= {path.name for path in run.iterdir()}
+        assert not list(run.glob('iter_*.pth'))
+    assert (finished / 'detector.pth').is_file()
+
+
+def test_both_starts_have_the_same_budget_and_only_one_the_weights(finished, weights):
+    ours, theirs = (
+        read_config(finished / f'runs/{start}/plan/config.py').to_dict()
+        for start in ('pre-trained', 'random')
+    )
+    assert ours['model']['backbone'].pop('init_cfg')['checkpoint'] == str(weights)
+    assert theirs['model']['backbone'].pop('init_cfg') is None
+    assert ours == theirs
+
+
+def test_the_same_line_again_trains_nothing_and_another_is_refused(finished, line, capsys):
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    assert 'Run ' not in printed
+    assert 'VOC boxes, random' in printed
+    assert main([*line, '--rate', '0.1']) == 2
+    assert 'holds a job with rate left open, and this line asks for 0.1' in capsys.readouterr().err
+
+
+def test_an_interrupted_job_is_continued_by_the_same_line(finished, line, tmp_path, capsys):
+    line = [*line[:-1], str(tmp_path / 'second'), '--no-baseline']
+    stop = {'+custom_hooks': [{'type': SignalHook.__name__, 'at': 1}]}
+
+    def train_and_stop(config, work_dir, **options):
+        train(config, work_dir, cfg_options=stop, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, 'train', train_and_stop)
+        assert main(line) == 75
+    assert 'is not finished. The same line continues it.' in capsys.readouterr().err
+    assert main(line) == 0
+    found, whole = (
+        tensors_of(read_checkpoint(folder / 'detector.pth'))
+        for folder in (tmp_path / 'second', finished)
+    )
+    assert_bit_equal(found, whole)
+
+
+def test_boxes_of_other_images_are_coco_json_and_pictures(finished, voc, tmp_path, capsys):
+    images = voc / 'VOC2007/JPEGImages'
+    (tmp_path / 'more').mkdir()
+    (tmp_path / 'more/broken.jpg').write_bytes(b'<html>')
+    line = ['detect', 'run', str(images), str(tmp_path / 'more'), '--score', '0', '--pictures', '2']
+    line += ['--weights', str(finished / 'detector.pth'), '--out', str(tmp_path / 'found')]
+    assert main(line) == 0
+    assert '1 images cannot be read and are left out' in capsys.readouterr().out
+    found = json.loads((tmp_path / 'found/detections.json').read_text())
+    assert len(found['images']) == 5
+    assert {c['name'] for c in found['categories']} == set(CLASSES)
+    sizes = {image['id']: (image['width'], image['height']) for image in found['images']}
+    for entry in found['annotations']:
+        x, y, width, height = entry['bbox']
+        most = sizes[entry['image_id']]
+        assert 0 <= x <= x + width <= most[0] + 0.1
+        assert 0 <= y <= y + height <= most[1] + 0.1
+        assert 0 <= entry['score'] <= 1
+    assert len(list((tmp_path / 'found/pictures').iterdir())) == 2
+
+    line[line.index('--score') + 1] = '1'  # which no box has
+    assert main([*line[:-1], str(tmp_path / 'none')]) == 0
+    assert json.loads((tmp_path / 'none/detections.json').read_text())['annotations'] == []
+    for picture in (tmp_path / 'none/pictures').iterdir():
+        (photo,) = images.glob(f'{picture.stem.split("_")[-1]}.jpg')
+        assert (cv2.imread(str(picture)) == decode_image(photo)).all()
+
+
+def test_config_out_writes_the_config_that_would_be_trained(finished, line, tmp_path, capsys):
+    path = tmp_path / 'mine.py'
+    assert main([*line[:-2], '--config-out', str(path)]) == 0
+    assert f'Start: python tools/train.py {path}' in capsys.readouterr().out
+    assert path.read_text() == (finished / 'runs/pre-trained/plan/config.py').read_text()
+
+
+def test_shapes_are_needed_for_masks_and_a_resnet_for_everything(line, tmp_path, capsys):
+    assert main([*line[:-1], str(tmp_path / 'x'), '--model', 'mask-rcnn-fpn']) == 2
+    assert 'have boxes only: take faster-rcnn-fpn' in capsys.readouterr().err
+    path = tmp_path / 'other.pth'
+    meta = {'backbone': {'type': 'ttl_mm.AdaptedBackbone', 'network': 'timm/test_vit'}}
+    torch.save({'state_dict': {'x': torch.ones(1)}, 'meta': meta}, path)
+    with pytest.raises(
+        UserError, match='holds timm/test_vit, and the stages of a ResNet are needed'
+    ):
+        open_backbone(str(path))
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_every_model_trains_from_the_weights_and_comes_back_from_its_file(name, weights, tmp_path):
+    data = write_coco(tmp_path, 2, 2, CLASSES)
+    backbone = open_backbone(str(weights))
+    cfg = training_config(name, backbone, data, CLASSES, images=2, size=64)
+    check_arguments(cfg)
+    init_default_scope('mmdet')
+    model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    model.init_weights()
+    own = model.backbone.state_dict()
+    if name == 'faster-rcnn-c4':
+        own |= model.roi_head.shared_head.layer4.state_dict(prefix='layer4.')
+    assert_bit_equal(dict(own), load_backbone_state(weights))
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    batch = model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), training=True)
+    losses = model(**batch, mode='loss')
+    total = sum(sum(v) if isinstance(v, list) else v for k, v in losses.items() if 'loss' in k)
+    total.backward()
+    assert torch.isfinite(total)
+    assert model.backbone.conv1.weight.grad.abs().sum() > 0
+
+    path = tmp_path / 'detector.pth'
+    torch.save({'state_dict': model.state_dict()}, tmp_path / 'run.pth')
+    write_detector(tmp_path / 'run.pth', path, name, backbone, CLASSES, 64)
+    detector = Detector(path, 'cpu')
+    assert_bit_equal(dict(detector.model.state_dict()), dict(model.state_dict()))
+    (found,) = detector.find([data / 'val2017/000001.jpg'])
+    assert len(found.boxes) == len(found.scores) == len(found.labels)
+    assert (found.masks is not None) == (name == 'mask-rcnn-fpn')
+    assert sorted(NAMES) == sorted(RECIPES)
+
+
+def test_usual_networks_get_the_widths_of_the_recipes(tmp_path):
+    path = tmp_path / 'r50.pth'
+    torch.save({'state_dict': make_resnet(50).state_dict()}, path)
+    backbone = open_backbone(str(path))
+    ours = detector_config('mask-rcnn-fpn', backbone, ['x'] * 80).model
+    recipe = read_config(ROOT / 'projects/detection/configs/mask-rcnn_r50-fpn_1x_coco.py').model
+    for part in ('neck', 'rpn_head', 'roi_head', 'train_cfg', 'test_cfg'):
+        mine, theirs = dict(ours[part]), dict(recipe[part])
+        if part == 'neck':
+            assert mine.pop('start_level') == 0
+        if part == 'roi_head':  # the width of its only layer, 1024 there as well
+            assert mine['bbox_head'] == theirs['bbox_head']
+        assert mine == theirs
+
+
+@pytest.mark.parametrize(
+    ('images', 'epochs', 'steps'),
+    [(117_266, 12, 351_798), (1000, 130, 32_500), (8, 150, 300)],
+)
+def test_the_schedule_is_fitted_to_the_number_of_images(images, epochs, steps):
+    schedule = Schedule()
+    assert (schedule.epochs_for(images), schedule.steps_for(images)) == (epochs, steps)
+    assert Schedule(epochs=3).steps_for(8) == 6
+
+
+def test_rates_and_drops_keep_their_place(weights, tmp_path):
+    cfg = training_config('faster-rcnn-fpn', open_backbone(str(weights)), tmp_path, CLASSES, 900)
+    steps = cfg.train_cfg.max_iters
+    assert cfg.param_scheduler[1].milestones == [round(steps * 2 / 3), round(steps * 8 / 9)]
+    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.02 * 4 / 16)
+    assert cfg.param_scheduler[0].end == min(1000, steps // 10)
+
+
+@pytest.mark.parametrize(
+    'config',
+    [None, {'type': 'ResNet'}, {'type': 'x.Evil', 'depth': 18},
+     {'type': 'mmpretrain.ResNet', 'depth': 7}, {'type': 'mmpretrain.ResNet', 'depth': 18, 'a': 1}],
+)  # fmt: skip
+def test_a_file_cannot_name_any_network(config):
+    with pytest.raises(UserError, match=r'no ResNet|is refused'):
+        checked_backbone(config)
+
+
+@pytest.mark.parametrize('meta', [{}, {'detector': 'yolo', 'classes': ['a'], 'backbone': {},
+    'input': {'size': 64, 'mean': [1, 1, 1], 'std': [1, 1, 1]}}])  # fmt: skip
+def test_a_file_that_is_no_detector_is_refused(meta, tmp_path):
+    path = tmp_path / 'x.pth'
+    torch.save({'state_dict': {}, 'meta': meta}, path)
+    with pytest.raises(UserError, match='name the detector'):
+        Detector(path)
+
+
+def scene():
+    things = (Thing('red', (0, 0, 40, 40)), Thing('green', (50, 50, 90, 90)))
+    return Annotated(Path('a.jpg'), 96, 96, things)
+
+
+def found_in_scene(*rows):
+    boxes, scores, labels = zip(*rows) if rows else ((), (), ())
+    return Found(np.array(boxes, float).reshape(-1, 4), np.array(scores), np.array(labels, int))
+
+
+def test_perfect_boxes_have_an_ap_of_one_and_missed_ones_of_a_half():
+    perfect = found_in_scene(((0, 0, 40, 40), 0.9, 0), ((50, 50, 90, 90), 0.8, 1))
+    figures = measure([scene()], [perfect], CLASSES)
+    assert figures['COCO boxes']['AP'] == pytest.approx(1)
+    assert figures['VOC boxes']['AP50'] == pytest.approx(1)
+    half = found_in_scene(((0, 0, 40, 40), 0.9, 0), ((0, 50, 40, 90), 0.8, 1))
+    figures = measure([scene()], [half], CLASSES)
+    assert figures['COCO boxes']['AP50'] == pytest.approx(0.5)
+    assert figures['classes']['green']['VOC AP50'] == 0
+    nothing = measure([scene()], [found_in_scene()], CLASSES)
+    assert nothing['COCO boxes']['AP'] == 0
+    results = image_results([scene()] * 3, [perfect, half, found_in_scene()], CLASSES)
+    assert [mistakes(result) for result in results] == [0, 2, 2]
+    assert worst_images(results, 5) == [1, 2]
+
+
+def test_figures_are_a_table_and_a_sentence():
+    found = {'COCO boxes': {'AP': 0.1, 'AP50': 0.5, 'AP75': None}}
+    other = {'COCO boxes': {'AP': 0.1, 'AP50': 0.4, 'AP75': 0.1}}
+    assert 'COCO boxes, pre-trained      10.0   50.0    0.0' in table({'pre-trained': found})
+    assert 'is ahead of random' in verdict({'pre-trained': found, 'random': other})
+    assert 'is not ahead of random' in verdict({'pre-trained': other, 'random': found})
+    assert verdict({'pre-trained': found}) == ''
+
+
+def test_boxes_are_drawn_in_the_color_of_their_class():
+    image = np.zeros((50, 60, 3), np.uint8)
+    drawn = draw_boxes(image, [Label((10, 20, 40, 45), 1, 'x')])
+    assert not image.any()
+    assert tuple(drawn[44, 30]) == COLORS[1]
+    assert not drawn[48:].any()
+
+
+def test_yolo_files_are_a_dataset_of_mmdet(tmp_path):
+    data = write_yolo(tmp_path / 'yolo', {'train': 2, 'val': 2}, CLASSES)
+    (data / 'labels/train/000.txt').write_text('0 0.3 0.3 0.2 0.2\n1 0.6 0.6 0.2 0.2\n')
+    (data / 'labels/train/001.txt').write_text('')
+    settings = {'type': 'ttl_mm.DetectionImages', 'data': str(data), 'classes': CLASSES}
+    splits = [DATASETS.build({**settings, 'split': s, 'pipeline': []}) for s in ('train', 'val')]
+    assert [len(split) for split in splits] == [1, 2]  # training leaves out the empty image
+    info = splits[0].get_data_info(0)
+    assert len(info['instances']) == 2
+    assert all(i['ignore_flag'] == 0 for i in info['instances'])

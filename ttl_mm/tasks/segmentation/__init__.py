@@ -1,0 +1,1 @@
+"""Semantic segmentation: FCN on masks of VOC or ADE style, from pre-trained weights."""
