@@ -17,7 +17,7 @@ test_dataloader = val_dataloader
 test_evaluator = val_evaluator
 default_hooks = dict(
     logger=dict(interval=10),
-    early_stop=dict(type='ttl_mm.EarlyStopHook', metric='validation/score', patience=8),
+    validation_stop=dict(type='ttl_mm.ValidationStopHook', metric='validation/score', patience=8),
     checkpoint=dict(max_keep_ckpts=1, save_best='validation/score'),
     result=dict(protocol='fine-tuning', metric='validation/score'),
 )

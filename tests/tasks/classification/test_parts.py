@@ -11,11 +11,11 @@ from mmengine.logging import MMLogger
 from ttl_mm.errors import UserError
 from ttl_mm.tasks.classification.classifier import read_layer
 from ttl_mm.tasks.classification.config import Training, classifier_config
-from ttl_mm.tasks.classification.early_stop_hook import EarlyStopHook
 from ttl_mm.tasks.classification.finetune_command import share
 from ttl_mm.tasks.classification.labels import Split
 from ttl_mm.tasks.classification.source import Source
 from ttl_mm.tasks.classification.validation_score import ValidationScore
+from ttl_mm.tasks.classification.validation_stop_hook import ValidationStopHook
 
 SOURCE = Source('b.pth', {'type': 'ResNet', 'depth': 18}, 512, 64, (1, 2, 3), (4, 5, 6))
 
@@ -26,16 +26,16 @@ def runner():
 
 
 def test_a_run_ends_after_so_many_validations_without_a_better_one():
-    hook, run = EarlyStopHook('score', patience=2), runner()
+    hook, run = ValidationStopHook('score', patience=2), runner()
     for value, ends in ((1.0, False), (1.0, False), (2.0, False), (1.5, False), (2.0, True)):
         hook.after_val_epoch(run, {'score': value})
         assert run.train_loop.stop_training == ends
-    resumed, run = EarlyStopHook('score', patience=2), runner()
+    resumed, run = ValidationStopHook('score', patience=2), runner()
     resumed.load_state_dict(hook.state_dict())
     resumed.before_train(run)
     assert run.train_loop.stop_training
     with pytest.raises(ValueError, match='patience=0'):
-        EarlyStopHook('score', 0)
+        ValidationStopHook('score', 0)
 
 
 def test_of_equally_many_correct_images_the_surer_ones_are_better():

@@ -6,7 +6,7 @@ from ttl_mm.registry import HOOKS
 
 
 @HOOKS.register_module()
-class EarlyStopHook(Hook):
+class ValidationStopHook(Hook):
     """End the run after ``patience`` validations in a row without a new best value.
 
     A resumed run remembers the count; mmengine's hook of a similar name begins anew.
