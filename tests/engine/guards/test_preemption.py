@@ -55,6 +55,13 @@ def test_ctrl_c_and_a_closed_terminal_save(tmp_path, toy, number, code, name):
     assert_same_run(tmp_path / 'work', tmp_path / 'whole')
 
 
+def test_a_run_that_saves_nothing_ends_as_quickly_and_says_so(tmp_path, toy):
+    assert toy(more=STOP.format('3') + "default_hooks['checkpoint'] = None\n") == [75]
+    assert 'after iteration 3, which is lost: no checkpoint hook saves it' in last_line(
+        tmp_path / 'work'
+    )
+
+
 def test_ctrl_c_of_a_terminal_reaches_workers_too_and_at_any_moment(tmp_path, toy_config):
     """The whole process group gets it, while the run starts and while it trains."""
     for i in range(4):

@@ -78,9 +78,7 @@ class PreemptionHook(Hook):
     def when_data_fail(self, runner, error: Exception) -> None:
         """Save what was trained, if this process can do so without the others."""
         done, alone = runner.iter, get_world_size() == 1
-        progress = done > self._started and alone
-        if progress:
-            self._save(runner, done)
+        progress = done > self._started and alone and self._save(runner, done)
         if self._received is not None and alone:
             raise self._end(f'after iteration {done}') from None
         raise_lost_worker(error, done if progress else None)
@@ -90,14 +88,18 @@ class PreemptionHook(Hook):
         self._ends |= self._any_rank.exchange(self.asked)
         if not self._ends or 0 < self._left(runner, done) <= MOST_ITERATIONS:
             return
-        self._save(runner, done)
+        saved = self._save(runner, done)
         gather(None)  # nobody ends, and so alarms the launcher, before the file is complete
-        raise self._end(f'after iteration {done}, which is saved in {runner.work_dir}')
+        where = f'saved in {runner.work_dir}' if saved else 'lost: no checkpoint hook saves it'
+        raise self._end(f'after iteration {done}, which is {where}')
 
-    def _save(self, runner, done: int) -> None:
-        checkpoint = next(hook for hook in runner.hooks if isinstance(hook, CheckpointHook))
-        if checkpoint.saved_at != done:
-            checkpoint.save(runner, f'iter_{done}.pth', runner.epoch, done)
+    def _save(self, runner, done: int) -> bool:
+        """Save what was trained, if the run has a hook for it; whether it has."""
+        hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+        for checkpoint in hooks:
+            if checkpoint.saved_at != done:
+                checkpoint.save(runner, f'iter_{done}.pth', runner.epoch, done)
+        return bool(hooks)
 
     def _end(self, where: str) -> Preempted:
         interrupted = self._received == signal.SIGINT
