@@ -15,12 +15,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import ttl_mm.engine  # isort: skip  # noqa: F401
+import numpy as np
 from mmengine.registry import init_default_scope
 
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
 from ttl_mm.datasets.image_folder import ImageFolder
+from ttl_mm.datasets.part import Part
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.evaluation.probe import KNN, Probe
+from ttl_mm.evaluation.view_features import spread_indices
 from ttl_mm.planning import choose, make_plan, read_recipe, settings_to_try, tried, write_config
 from ttl_mm.registry import DATASETS, MODELS
 
@@ -28,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / 'projects/efficiency_study/configs/ttl_ranks2-10.py'
 OUT = Path(__file__).resolve().parent / 'try.json'
 TESTS = {'cifar10_mini': 'test', 'imagenette_mini': 'val'}
-EPOCHS, LABELED = 10, 2500
+EPOCHS, LABELED = 10, 1000  # images that kNN learns from, and at most as many to classify
 
 
 def accuracy(work: Path, config, train: Path, test: Path) -> float:
@@ -41,7 +44,8 @@ def accuracy(work: Path, config, train: Path, test: Path) -> float:
         'pipeline': evaluation_pipeline(32),
     }
     parts = [DATASETS.build({**labeled, 'data_root': str(folder)}) for folder in (train, test)]
-    return Probe(*parts, max_train=LABELED).measure(model)[KNN]
+    few = Part(parts[1], np.array(spread_indices(LABELED, len(parts[1]))))
+    return Probe(parts[0], few, max_train=LABELED).measure(model)[KNN]
 
 
 def gain_on(data: Path, name: str, seconds: float) -> list[dict]:

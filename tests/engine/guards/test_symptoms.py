@@ -36,7 +36,6 @@ SOUND = 0.1  # times the rate of other toys: batches are of four images here
 POLES = """
 custom_imports['imports'].append('tests.engine.guards.test_symptoms')
 model['neck'] = dict(type='PolesNeck', after=30)
-default_hooks['collapse'] = dict(type='ttl_mm.CollapseHook', interval=20)
 """
 NAMES = ('learning rate too large', 'target network does not move', 'identical views',
          'images look like noise', 'lie on a few poles')  # fmt: skip
