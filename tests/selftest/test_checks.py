@@ -17,6 +17,16 @@ def test_errors_are_judged_by_those_of_the_cpu():
     assert status(0.32, 0.61) == status(0.31, 0.63) == status(0.1, float('nan')) == FAIL
 
 
+def test_a_gradient_of_zeros_fails_however_coarse_the_precision():
+    def status(device, cpu):
+        found = [{'loss': 0.0, 'gradient': gradient} for gradient in (device, cpu)]
+        return checks.check_gradient('x', *found, checks.MIXED_FLOOR).status
+
+    assert status(0.6, cpu=0.5) == PASS
+    assert status(1.0, cpu=0.5) == FAIL
+    assert status(0.6, cpu=0.95) == NOT_APPLICABLE  # which knows no better
+
+
 def test_ops_missing_right_and_wrong():
     built = {'device': 'cuda', 'built_for': 'CUDA 12.4'}
     assert checks.check_ops({'device': 'cpu', 'missing': 'none'}).status == NOT_APPLICABLE

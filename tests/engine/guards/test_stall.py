@@ -19,6 +19,7 @@ from tests.helpers.toy_run import (
     wait_for_steps,
 )
 from ttl_mm.engine.guards.stall import Peers, Report
+from ttl_mm.engine.state import exit_codes
 from ttl_mm.engine.state.exit_codes import STALLED, USER_ERROR
 from ttl_mm.errors import UserError
 
@@ -67,6 +68,7 @@ class BreakModel(ToyModel):
 def test_an_error_of_one_rank_ends_all_with_its_code(tmp_path, toy_config, more):
     def share_exit_file():
         os.environ['TTL_EXIT_FILE'] = str(tmp_path / 'exit')
+        exit_codes.LOOK = exit_codes.GRACE = 0.5  # seconds
 
     work = tmp_path / 'work'
     pids = start(toy_config(LONG, timeout=600, more=more), work, 2, share_exit_file)
