@@ -76,17 +76,18 @@ def prepare(python: str, kind: str, folder: Path) -> Path:
     if kind == 'upstream':
         lines = (requirements / 'upstream.txt').read_text().splitlines()
         lines = [line.split('#')[0].strip() for line in lines]
-        named = [line for line in lines if line and not line.startswith(('mmcv', 'mmdet'))]
-        pip('packages', *named)
+        packages = [line for line in lines if line and not line.startswith(('mmcv', 'mmdet'))]
+        pip('packages', *packages)
         pip('mmcv', '--no-deps', 'mmcv-lite==2.1.0')
     else:
         wheels = folder / 'wheels'
         if not list(wheels.glob('*.whl')):  # before torch: where it imports, the ops are compiled
             install.build_mmcv(own, wheels, f'{folder.name}: mmcv without compiled ops')
-        pip('packages', '-r', requirements / 'light.txt')
+        packages = ['-r', requirements / 'light.txt']
+        pip('packages', *packages)
         pip('mmcv', '--no-deps', *wheels.glob('*.whl'))
     pip('torchvision', '--no-deps', '-r', requirements / 'nodeps.txt')
-    pip('test tools', *TEST_TOOLS)
+    pip('test tools', *TEST_TOOLS, *packages)  # which they must not replace by newer ones
     pip('ttl_mm itself', '--no-deps', '-e', install.ROOT)
     return own
 

@@ -79,13 +79,15 @@ def main() -> None:
     parser.add_argument('folder')
     parser.add_argument('--hours', type=float)
     parser.add_argument('--size', type=int, default=64, help='of the views, with --hours')
+    parser.add_argument('--networks', nargs='+', default=NETWORKS, help='without --hours')
+    parser.add_argument('--sizes', nargs='+', type=int, default=SIZES, help='without --hours')
     args = parser.parse_args()
     if args.hours is not None:
         return time_command(args.folder, args.hours, args.size)
     print(f'{STEPS} steps; load {os.getloadavg()[0]:.1f} at the start')
     print('planned / measured (ratio) | size | seconds of the run | CPU s of a step | memory, GiB')
-    for backbone in NETWORKS:
-        for size in SIZES:
+    for backbone in args.networks:
+        for size in args.sizes:
             print(compare(args.folder, backbone, size), flush=True)
 
 
