@@ -14,12 +14,12 @@ DATA = 'folder of the images, for a file of `ttl embed` or a checkpoint'
 def add_source(parser: argparse.ArgumentParser, help: str = SOURCE) -> None:
     """Add the images, the weights and what a forward pass needs."""
     add = parser.add_argument
-    add('source', nargs='+', metavar='FILE_OR_CHECKPOINT', type=source_path, help=help)
+    add('source', nargs='+', metavar='FILE_OR_CHECKPOINT', type=source, help=help)
     add_shared(parser, '--data', type=arguments.input_path, help=DATA)
     add_weights(parser)
 
 
-def source_path(value: str) -> str:
+def source(value: str) -> str:
     """A type: a file, a folder, or the name of published weights."""
     return value if '://' in value else arguments.input_path(value)
 

@@ -55,10 +55,9 @@ def _umap(features: np.ndarray, seed: int) -> np.ndarray:
         raise UserError('UMAP is not installed: `pip install umap-learn`, or choose tsne or pca.')
     import umap
 
-    neighbors = min(15, len(features) - 1)
-    return umap.UMAP(n_neighbors=neighbors, metric='cosine', random_state=seed).fit_transform(
-        features
-    )
+    options = {'n_neighbors': min(15, len(features) - 1), 'metric': 'cosine'}
+    # with a seed it computes in one thread, and warns about any other number
+    return umap.UMAP(**options, random_state=seed, n_jobs=1).fit_transform(features)
 
 
 def _principal(rows: np.ndarray, dimensions: int) -> np.ndarray:
