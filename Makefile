@@ -20,7 +20,7 @@ matrix:  ## install the light stack and run the quick suite on every Python foun
 	@$(PYTHON) requirements/matrix.py
 
 test: full lint  ## lint, then the whole suite but `faults`, with the share of lines covered
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p tests.helpers.line_coverage
+	@$(BIN)/python -m pytest -n 2 --max-worker-restart 1 --dist loadfile --no-loadscope-reorder -p tests.helpers.line_coverage
 
 browser:  ## Chromium for the tests of pages, where the system lets us install it
 	@tools/install_browser.sh

@@ -8,6 +8,7 @@ import pytest
 from coverage import Coverage
 
 from tests.helpers import line_coverage
+from tests.helpers.forked import fork, wait
 
 SOURCE = '''"""A docstring."""
 from __future__ import annotations
@@ -108,10 +109,7 @@ def test_the_same_lines_as_the_tracer(noted, tmp_path, monkeypatch):
 def test_a_forked_process_counts_even_if_it_is_killed(noted):
     module, path = noted
     before = missed(path)[2]
-    if (child := os.fork()) == 0:
-        module.grade(95)
-        os.kill(os.getpid(), 9)
-    os.waitpid(child, 0)
+    assert wait([fork(lambda: module.grade(95) and os.kill(os.getpid(), 9))]) == [-9]
     assert set(before) - set(missed(path)[2]) == {
         1 + SOURCE.splitlines().index("        return 'high'")
     }

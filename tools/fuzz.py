@@ -7,19 +7,23 @@ end by a signal, more than 5 s for a file, more than 1 GB of memory for a file. 
 below --out, one file each, and the exit code is 1. The seeds are files that this tool makes itself.
 Mutants depend on the seed and on their number alone, so a finding can be made again.
 
-Readers run in forked children, so that a crash of one does not end the rest.
+Readers run in forked children, so that a crash of one does not end the rest; a child that makes no
+progress is killed.
 """
 
 import argparse
 import gzip
+import hashlib
 import io
 import json
 import os
 import pickle
 import random
 import resource
+import shutil
 import signal
 import sys
+import tarfile
 import tempfile
 import time
 import traceback
@@ -41,9 +45,13 @@ from ttl_mm.config import check_bases
 from ttl_mm.datasets.decode import decode_image
 from ttl_mm.datasets.image_list import list_path, read_list
 from ttl_mm.datasets.name_list import NameList
+from ttl_mm.engine.state import work_dir_lock
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
 from ttl_mm.explore.tables import read_table, write_table
+from ttl_mm.files.archives.index import archive_index
+from ttl_mm.files.archives.member import open_archive
+from ttl_mm.files.cache_folder import cache_folder
 from ttl_mm.planning.train_plan import Request
 from ttl_mm.pretraining.run_folder import RunFolder
 from ttl_mm.report.dumped_config import read_literals
@@ -55,6 +63,7 @@ from ttl_mm.zoo.manifest import MANIFEST, read_manifest
 
 MAX_SECONDS = 5
 MAX_BYTES = 10**9
+PATIENCE = 4 * MAX_SECONDS  # with a child that its own alarm does not end
 BATCH = 500  # mutants per child
 WEIGHTS = ('pth', 'pth inside', 'legacy', 'pkl', 'safetensors', 'onnx')
 
@@ -120,7 +129,7 @@ def _run_batch(reader: Reader, seed: int, first: int, last: int, counts: dict, o
         pid = os.fork()
         if pid == 0:
             _be_child(reader, seed, first, last, Path(folder), progress)
-        _, status = os.waitpid(pid, 0)
+        status = _wait_for(pid, progress)
         lines = progress.read_text().splitlines()
         for number, line in enumerate(lines, first):
             kind, _, text = line.partition(' ')
@@ -130,18 +139,31 @@ def _run_batch(reader: Reader, seed: int, first: int, last: int, counts: dict, o
         done = first + len(lines)
         if status == 0:
             return done
-        kind = (
-            'slow' if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else 'signal'
-        )
+        late = (-signal.SIGALRM, -signal.SIGKILL)
+        kind = 'slow' if os.waitstatus_to_exitcode(status) in late else 'signal'
         counts[kind] += 1
         _keep(reader, seed, done, f'{kind} {status}', out)
         return done + 1
+
+
+def _wait_for(pid: int, progress: Path) -> int:
+    """The status with which a child ended, or was ended because it did not go on."""
+    seen, since = 0, time.monotonic()
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        if (size := progress.stat().st_size) != seen:
+            seen, since = size, time.monotonic()
+        if time.monotonic() - since > PATIENCE:
+            os.kill(pid, signal.SIGKILL)
+            return os.waitpid(pid, 0)[1]
+        time.sleep(0.005)
+    return ended[1]
 
 
 def _be_child(reader, seed, first, last, folder, progress) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what libraries say about damaged images
     path = folder / reader.file
     path.parent.mkdir(parents=True, exist_ok=True)
+    os.environ['XDG_CACHE_HOME'] = str(folder / 'cache')
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with progress.open('a', buffering=1) as log:
@@ -311,6 +333,69 @@ def _features(path: Path) -> None:
     writer.finish()
 
 
+def _read_sealed_features(path: Path) -> object:
+    """A damaged file with the seal of what it holds now: a stranger can seal what he likes."""
+    data = path.read_bytes()
+    place = data.find(b'"sha256": "') + len(b'"sha256": "')
+    unsealed = data[:place] + b'0' * 64 + data[place + 64 :]
+    seal = hashlib.sha256(unsealed).hexdigest().encode()
+    path.write_bytes(data[:place] + seal + data[place + 64 :])
+    return read_features(path)
+
+
+_PIXEL = b'P6 1 1 255\n123'
+
+
+def _shard_seeds(kind: str) -> list[bytes]:
+    """Archives of two images and their labels: tar in its two dialects, zip stored and packed."""
+    long = 'b/' + 'x' * 120
+    files = [('a/1.ppm', _PIXEL), ('a/1.cls', b'3'), (f'{long}.ppm', _PIXEL),
+             (f'{long}.json', b'{"label": 1}')]  # fmt: skip
+    seeds = []
+    for variant in range(2):
+        stream = io.BytesIO()
+        if kind == 'tar':
+            dialect = (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT)[variant]
+            with tarfile.open(fileobj=stream, mode='w', format=dialect) as archive:
+                for name, content in files:
+                    member = tarfile.TarInfo(name)
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+        else:
+            method = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)[variant]
+            with zipfile.ZipFile(stream, 'w', method) as packed:
+                for name, content in files:
+                    packed.writestr(name, content)
+        content = stream.getvalue()
+        seeds.append(content.rstrip(b'\0') + bytes(1024) if kind == 'tar' else content)
+    return seeds
+
+
+def _parquet_shard(path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    images = [{'bytes': _PIXEL, 'path': name} for name in ('a.ppm', 'b.ppm')]
+    pyarrow.parquet.write_table(pyarrow.table({'image': images, 'label': [0, 1]}), path)
+
+
+def _read_shard(path: Path) -> object:
+    """Index an archive anew and decode every image of it."""
+    shutil.rmtree(cache_folder('archives'))
+    open_archive.cache_clear()
+    return [decode_image(f'{path}/{name}') for name in NameList(archive_index(path).names)]
+
+
+_LOCK = '{"host": "a", "machine": "a b", "pid": 1, "born": "7", "started": "x", "token": "0f"}'
+
+
+def _read_lock(path: Path) -> None:
+    work_dir_lock.SILENCE = 0  # seconds of waiting for a sign of life
+    lock = work_dir_lock.WorkDirLock(path.parent, tell=lambda line: None)
+    lock.acquire()
+    lock.release()
+
+
 def _image_seeds() -> list[bytes]:
     rng = np.random.default_rng(0)
     picture = Image.fromarray(cv2.resize(rng.integers(0, 255, (6, 8, 3), np.uint8), (40, 30)))
@@ -416,6 +501,10 @@ def all_readers() -> list[Reader]:
         Reader('onnx', _onnx_seeds(), load_backbone_state, 'a.onnx'),
         Reader('sealed', [_written(_checkpoint)], verify, 'a.pth'),
         Reader('features', [_written(_features)], read_features, 'a.safetensors'),
+        Reader('features 2', [_written(_features)], _read_sealed_features, 'a.safetensors'),
+        Reader('tar', _shard_seeds('tar'), _read_shard, 'a.tar'),
+        Reader('zip', _shard_seeds('zip'), _read_shard, 'a.zip'),
+        Reader('shard', [_written(_parquet_shard)], _read_shard, 'a.parquet'),
         Reader('image', _image_seeds(), decode_image, 'a.jpg'),
         Reader('stock image', _image_seeds(), _read_stock_image, 'a.jpg'),
         Reader('names', [b'a.jpg\nb/c.jpg\r\nd e.png\n'], lambda p: list(NameList(p)), 'a.txt'),
@@ -433,6 +522,7 @@ def all_readers() -> list[Reader]:
                'run/1/vis_data/scalars.json'),
         Reader('results', [json.dumps(c).encode() for c in (_FIGURE, _EPOCHS, {'coco/AP': 0.5})],
                read_results, 'run/1/results.json'),
+        Reader('lock', [_LOCK.encode()], _read_lock, work_dir_lock.NAME),
         Reader('config', [_CONFIG.encode()], _read_config_text, 'a.py'),
         Reader('coco', [json.dumps(_COCO).encode()], _read_coco, 'a.json'),
         Reader('voc', [_XML.encode()], _read_voc, 'Annotations/a.xml'),

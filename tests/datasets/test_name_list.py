@@ -1,10 +1,12 @@
 import os
 import pickle
 import random
+from functools import partial
 from itertools import product
 
 import pytest
 
+from tests.helpers.forked import fork, wait
 from ttl_mm.datasets import name_list
 from ttl_mm.datasets.name_list import BLOCK, BYTE_ORDER_MARK, NameList, write_name_list
 from ttl_mm.errors import UserError
@@ -52,14 +54,12 @@ def test_round_trip_through_write_and_pickle_of_names_that_are_a_line(tmp_path):
 def test_forked_children_share_a_small_list_that_closes_its_file(tmp_path):
     write_name_list(tmp_path / 'names.txt', map(str, range(19_200)))
     names = NameList(tmp_path / 'names.txt')
-    children = []
-    for seed in range(3):
-        pid = os.fork()
-        if pid == 0:
-            indices = random.Random(seed).choices(range(19_200), k=5_000)
-            os._exit(0 if all(names[i] == str(i) for i in indices) else 1)
-        children.append(pid)
-    assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
+
+    def look_up(names, seed):
+        indices = random.Random(seed).choices(range(19_200), k=5_000)
+        return any(names[i] != str(i) for i in indices)
+
+    assert wait([fork(partial(look_up, names, seed)) for seed in range(3)]) == [0, 0, 0]
     assert names.nbytes == 19_200 // 8  # an eighth of a byte per name
     file = names._file
     del names

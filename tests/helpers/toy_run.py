@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -22,6 +23,7 @@ from torch import nn
 
 import ttl_mm.engine  # noqa: F401  (imported once, here, for all children)
 from tests.helpers.checkpoints import assert_bit_equal
+from tests.helpers.forked import fork, wait
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
 from ttl_mm.engine.runner.launch import exit_code, train
 
@@ -172,56 +174,25 @@ visualizer = dict(type='Visualizer', vis_backends=[])
 def start(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options) -> list[int]:
     """Fork processes that call ``prepare`` and do ``tools/train.py CONFIG --resume``; their ids."""
     port = free_port()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pids = []
-    for rank in range(ranks):
-        pids.append(os.fork())
-        if pids[-1] == 0:
-            _be_child(config, work_dir, rank, ranks, port, prepare, options)
-    return pids
+    job = partial(_train, config, work_dir, ranks, port, prepare, options)
+    return [fork(partial(job, rank)) for rank in range(ranks)]
 
 
-def _be_child(config, work_dir, rank, ranks, port, prepare, options) -> None:
-    code = 99
+def _train(config, work_dir, ranks, port, prepare, options, rank) -> int:
     warnings.simplefilter('default')  # a run like any user's; pytest makes errors of them
-    try:
-        sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
-        os.dup2(sys.stdout.fileno(), 1)
-        os.dup2(sys.stdout.fileno(), 2)
-        if ranks > 1:
-            place = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=ranks, MASTER_PORT=port)
-            os.environ.update({name: str(value) for name, value in place.items()})
-            os.environ['MASTER_ADDR'] = '127.0.0.1'
-            options['launcher'] = 'pytorch'
-        if prepare is not None:
-            prepare()
-        options.setdefault('resume', 'auto')
-        options.setdefault('plain', True)  # tests read the whole log from the console
-        code = exit_code(lambda: train(str(config), work_dir=str(work_dir), **options))
-    finally:
-        sys.stdout.flush()
-        os._exit(code)
-
-
-def wait(pids: list[int], seconds: float = 200) -> list[int]:
-    """The exit codes, a signal as a negative number.
-
-    ``seconds`` only ends what hangs: a run of a second may take many on a machine with other work.
-    """
-    deadline, codes = time.monotonic() + seconds, {}
-    while len(codes) < len(pids):
-        for pid in set(pids) - codes.keys():
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                codes[pid] = os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline and len(codes) < len(pids):
-            for pid in set(pids) - codes.keys():
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            raise AssertionError(f'{len(pids) - len(codes)} of {len(pids)} hang after {seconds} s')
-        time.sleep(0.005)
-    return [codes[pid] for pid in pids]
+    sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
+    os.dup2(sys.stdout.fileno(), 1)
+    os.dup2(sys.stdout.fileno(), 2)
+    if ranks > 1:
+        place = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=ranks, MASTER_PORT=port)
+        os.environ.update({name: str(value) for name, value in place.items()})
+        os.environ['MASTER_ADDR'] = '127.0.0.1'
+        options['launcher'] = 'pytorch'
+    if prepare is not None:
+        prepare()
+    options.setdefault('resume', 'auto')
+    options.setdefault('plain', True)  # tests read the whole log from the console
+    return exit_code(lambda: train(str(config), work_dir=str(work_dir), **options))
 
 
 def wait_for_steps(work_dir: Path, ranks: int = 2, seconds: float = 60, alive=lambda: True) -> None:

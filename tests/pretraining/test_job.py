@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 import ttl_mm
 from tests.helpers.checkpoints import assert_bit_equal, make_resnet
+from tests.helpers.forked import fork, wait
 from tests.helpers.images import make_folder, write_images
 from tests.helpers.toy_run import SignalHook, final_state, run
 from ttl_mm.checkpoint.load import load_backbone_state
@@ -165,6 +167,12 @@ def test_the_folder_of_another_run_is_refused(finished, line, capsys):
     assert (out / 'backbone.pth').read_bytes() == before
 
 
+def as_nobody(command):
+    if os.getuid() == 0:
+        os.setuid(65534)
+    return main(command)
+
+
 def test_folders_without_rights_are_named(capfd):
     """As a user without the rights of root, in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
@@ -177,13 +185,7 @@ def test_folders_without_rights_are_named(capfd):
         for (images, out), message in zip(
             jobs, ('shut cannot be listed', 'run cannot be used: Permission denied')
         ):
-            if (pid := os.fork()) == 0:
-                if os.getuid() == 0:
-                    os.setuid(65534)
-                try:
-                    os._exit(main(['train', str(images), '--out', str(out)]))
-                except SystemExit as end:  # of the parser, which looks at --out first
-                    os._exit(end.code)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 2
+            command = ['train', str(images), '--out', str(out)]
+            assert wait([fork(partial(as_nobody, command))]) == [2]
             assert message in capfd.readouterr().err
         (root / 'shut').chmod(0o755)

@@ -5,7 +5,6 @@ self grows with a power of the share :math:`s` of the schedule. A run with a sch
 length, :math:`s` times this one, is taken to end on the same curve.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
+
+from ttl_mm.files.plain_json import read_json
 
 TRUST = 7.5  # in the exponent of the reference, against deviations in units of the quantity
 NOISE = 0.15  # of the gain: uncertainty of a value that was measured just now
@@ -164,7 +165,7 @@ def references() -> Mapping[str, Reference]:
 
     ``projects/judge_validation/forecasts.py`` writes the file.
     """
-    content = json.loads((Path(__file__).parent / 'references.json').read_text())
+    content = read_json(Path(__file__).with_name('references.json'))
     return {
         name: Reference(**{**fields, 'longer': tuple(fields['longer'])})
         for name, fields in content.items()

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from tests.helpers.toy_run import LONG, log_file, start, wait, wait_for_steps
+from tests.helpers.forked import fork, wait
+from tests.helpers.odd_files import odd_files
+from tests.helpers.toy_run import LONG, log_file, start, wait_for_steps
 from ttl_mm.engine.state import work_dir_lock
 from ttl_mm.engine.state.work_dir_lock import NAME, WorkDirLock
 from ttl_mm.errors import UserError
@@ -22,16 +24,14 @@ def quick(monkeypatch):
 
 def in_child(job):
     """The exit code of a forked process that does ``job``."""
-    if (pid := os.fork()) == 0:
-        code = 99
+
+    def told():
         try:
-            job()
-            code = 0
+            return job()
         except UserError:
-            code = 2
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            return 2
+
+    return wait([fork(told)], 20)[0]
 
 
 def test_the_second_is_refused_until_the_first_is_done(tmp_path):
@@ -87,6 +87,17 @@ def test_a_run_that_was_taken_for_dead_saves_nothing_more(tmp_path, quick):
     second.check()
 
 
+def test_what_is_no_lock_is_named(tmp_path):
+    (tmp_path / 'large').write_bytes(bytes(5000))
+    for reason, path in [*odd_files(tmp_path), ('it has 5000 bytes', tmp_path / 'large')]:
+        folder = tmp_path / f'work-{path.name}'
+        folder.mkdir()
+        (folder / NAME).symlink_to(path)
+        with pytest.raises(UserError, match=rf'{NAME} is no lock of a run \(.*{reason}'):
+            WorkDirLock(folder).acquire()
+        assert [p.name for p in folder.iterdir()] == [NAME]
+
+
 def test_without_hard_links(tmp_path, monkeypatch):
     def link(*paths):
         raise PermissionError(1, 'no hard links here')
@@ -103,21 +114,17 @@ def test_many_at_once_and_one_wins(tmp_path):
     """Ten processes find the lock of a dead one."""
     assert in_child(lambda: WorkDirLock(tmp_path).acquire() or os._exit(0)) == 0
     read, write = os.pipe()
-    pids = []
-    for _ in range(10):
-        pids.append(os.fork())
-        if pids[-1] == 0:
-            code = 99
-            try:
-                os.close(write)
-                os.read(read, 1)  # returns when the parent closes its end
-                WorkDirLock(tmp_path).acquire()
-                code = 0
-                time.sleep(0.5)
-            except UserError:
-                code = 2
-            finally:
-                os._exit(code)
+
+    def contend():
+        os.close(write)
+        os.read(read, 1)  # returns when the parent closes its end
+        try:
+            WorkDirLock(tmp_path).acquire()
+        except UserError:
+            return 2
+        return time.sleep(0.5)
+
+    pids = [fork(contend) for _ in range(10)]
     os.close(read)
     os.close(write)
     assert sorted(wait(pids, 20)) == [0] + 9 * [2]

@@ -54,11 +54,17 @@ class WorkDirLock:
         """Take the lock.
 
         Raises:
-            UserError: Another run holds it.
+            UserError: Another run holds it, or something else has its name.
         """
         self.me = _identity()
         while not self._create():
-            holder, stamp = self._read()
+            try:
+                holder, stamp = self._read()
+            except OSError as error:
+                raise UserError(
+                    f'{self.path} is no lock of a run ({error.strerror}): remove it, or choose '
+                    'another --work-dir.'
+                ) from error
             if holder is None:
                 continue  # released in between
             if not self._is_dead(holder, stamp):

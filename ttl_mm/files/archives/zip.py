@@ -25,12 +25,12 @@ def zip_entries(file: BinaryIO) -> Iterator[Entry]:
     except (zipfile.BadZipFile, NotImplementedError, struct.error, OSError) as error:
         raise ValueError(f'it is no zip archive, or a damaged one: {error}') from None
     if len(members) > MAX_FILES:
-        raise ValueError(f'it holds {len(members)} files, {MAX_FILES} are allowed: split it')
+        raise ValueError(f'it has {len(members)} files, {MAX_FILES} are allowed: split it')
     end = size_of(file)
     for member in members:
         try:
-            if member.is_dir():
-                continue
+            if member.filename.endswith('/'):
+                continue  # a folder
             if member.flag_bits & 1:
                 raise ValueError('it is encrypted')
             if member.compress_type not in _METHODS:
