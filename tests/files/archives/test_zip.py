@@ -5,7 +5,6 @@ import zlib
 
 import pytest
 
-from ttl_mm.files.archives import zip
 from ttl_mm.files.archives.zip import inflate, zip_entries
 
 
@@ -55,14 +54,11 @@ def test_hostile_and_damaged_archives_are_refused_by_name(tmp_path):
 
 
 def test_more_files_than_allowed_are_refused_and_not_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(zip, 'MAX_FILES', 2)
-    for count in (2, 3):
-        with zipfile.ZipFile(tmp_path / 'x.zip', 'w') as archive:
-            for i in range(count):
-                archive.writestr(f'{i}.jpg', b'')
-        if count == 2:
-            assert len(entries_of(tmp_path / 'x.zip')) == 2
-    with pytest.raises(ValueError, match='it holds 3 files, 2 are allowed'):
+    with zipfile.ZipFile(tmp_path / 'x.zip', 'w') as archive:
+        for name in ('a.jpg', 'b.jpg'):
+            archive.writestr(name, b'1')
+    monkeypatch.setattr('ttl_mm.files.archives.zip.MAX_FILES', 1)
+    with pytest.raises(ValueError, match='2 files, 1 are allowed'):
         entries_of(tmp_path / 'x.zip')
 
 

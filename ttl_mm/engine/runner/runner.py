@@ -93,11 +93,8 @@ class Runner(mmengine.runner.Runner):
         make_control_group(timeout)
         self._lock = WorkDirLock(Path(self.work_dir)) if self._train_loop is not None else None
         self._resume_point = choose_checkpoint(self.cfg, Path(self.work_dir), self._lock)
-        saved = None
-        if self._resume_point.checkpoint is not None:
-            settings = self._resume_point.checkpoint['ttl_mm']['settings']
-            saved = RunSettings.from_saved(settings).world_size
-        self.ranks = RunRanks.of(saved)
+        own = (self._resume_point.checkpoint or {}).get('ttl_mm')  # not in the file of another tool
+        self.ranks = RunRanks.of(own and RunSettings.from_saved(own['settings']).world_size)
         if self._lock is not None:
             weakref.finalize(self, self._lock.release)
 

@@ -25,7 +25,7 @@ def zip_entries(file: BinaryIO) -> Iterator[Entry]:
     except (zipfile.BadZipFile, NotImplementedError, struct.error, OSError) as error:
         raise ValueError(f'it is no zip archive, or a damaged one: {error}') from None
     if len(members) > MAX_FILES:
-        raise ValueError(f'it holds {len(members)} files, {MAX_FILES} are allowed: split it')
+        raise ValueError(f'it has {len(members)} files, {MAX_FILES} are allowed: split it')
     end = size_of(file)
     for member in members:
         try:
