@@ -69,18 +69,22 @@ def mark_folder(folder: str | Path, command: str) -> None:
         Path(folder, MARK).write_text('\n'.join([*writers, command]) + '\n')
 
 
+def claim_folder(folder: str | Path, command: str, overwrite: bool = False) -> Path:
+    """Make a folder for one command alone: whatever another one left there is in the way."""
+    check_folder(folder, command, ['[!.]*'], overwrite)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark_folder(folder, command)
+    return folder
+
+
 @contextmanager
 def claimed_folder(folder: str | Path, command: str, overwrite: bool = False) -> Iterator[Path]:
-    """Make a folder for one command alone: whatever another one left there is in the way.
-
-    A command that fails before it has written anything leaves no folder behind.
-    """
-    check_folder(folder, command, ['[!.]*'], overwrite)
+    """As :func:`claim_folder`, but a command that fails before it has written leaves no folder."""
     folder = Path(folder)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     before = {path.name for path in folder.glob('*')}
-    folder.mkdir(parents=True, exist_ok=True)
-    mark_folder(folder, command)
+    claim_folder(folder, command, overwrite)
     try:
         yield folder
     except BaseException:
@@ -103,10 +107,7 @@ def claim_job(folder: str | Path, command: str, request: Mapping[str, Any]) -> P
     Raises:
         UserError: The folder holds something else, or a job that was asked for something else.
     """
-    check_folder(folder, command, ['[!.]*'])
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    mark_folder(folder, command)
+    folder = claim_folder(folder, command)
     path, now = folder / REQUEST, parse_json(json.dumps(dict(request)))
     if not path.is_file():
         partial = path.with_suffix('.partial')
