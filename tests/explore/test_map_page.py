@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from matplotlib.path import Path
+from playwright.sync_api import expect
 from sklearn.neighbors import NearestNeighbors
 
 from tests.helpers.browser import opened
@@ -79,7 +80,7 @@ def test_hover_shows_the_picture_and_a_click_the_true_neighbors(browser, shown, 
     search = NearestNeighbors(n_neighbors=13, metric='cosine').fit(features.astype(np.float64))
     with opened(browser, page, width) as tab:
         tab.wait_for_function('ttlMap.count() === 120')
-        assert '120' in tab.locator('#status').inner_text()
+        expect(tab.locator('#status')).to_contain_text('120')
         for i in (5, 77):
             tab.mouse.move(*place(tab, order, i))
             assert names[i] in tab.locator('#hover').inner_text()
@@ -139,8 +140,10 @@ def test_a_name_with_a_line_break_is_shown_and_left_out_of_a_list(browser, shown
         tab.focus('#map')
         tab.keyboard.press('0')
         tab.keyboard.press('s')  # all that is in view
-        status = tab.locator('#status').inner_text()
-        assert status.startswith('120 selected of 120 images; 1 names have a line break')
+        status = (
+            '120 selected of 120 images; left out of the list for a line break in their names: 1'
+        )
+        expect(tab.locator('#status')).to_have_text(status)
         with tab.expect_download() as download:
             tab.click('#download')
         assert len(download.value.path().read_bytes().split(b'\n')) == COUNT - 1 + 1
@@ -152,7 +155,7 @@ def test_names_are_text_and_can_be_searched(browser, shown):
         tab.fill('#search', '<script>')
         tab.press('#search', 'Enter')
         assert tab.locator('#name').inner_text() == names[-2]
-        assert '1 found' in tab.locator('#status').inner_text()
+        expect(tab.locator('#status')).to_contain_text('1 found')
         assert '<b>one</b>' in tab.locator('#legend').inner_text()
         assert tab.title() == 'A <title>'
         tab.fill('#search', 'caf')
