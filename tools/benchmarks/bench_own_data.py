@@ -32,8 +32,8 @@ def overfit(args: argparse.Namespace) -> int:
 
     data = subset(args.data, args.out / 'coco', count=8)
     job = train_detector(
-        data, args.weights, args.out / 'overfit', 'faster-rcnn-fpn', epochs=args.epochs or 200,
-        size=args.size, rate=args.rate or 0.1, workers=0, baseline=False,
+        data, args.weights, args.out / 'overfit', 'faster-rcnn-fpn', epochs=args.epochs or 350,
+        size=args.size, rate=args.rate or 0.2, workers=0, baseline=False,
     )  # fmt: skip
     found = job.figures[PRETRAINED]['COCO boxes']['AP50']
     print(f'box AP50 on the 8 images: {found:.3f} (goal: {GOAL})')
@@ -47,7 +47,7 @@ def voc(args: argparse.Namespace) -> int:
 
     job = train_detector(
         args.data, args.weights, args.out / 'voc', 'faster-rcnn-fpn', args.classes,
-        epochs=args.epochs or 40, size=args.size, rate=args.rate or 0.1, workers=0,
+        epochs=args.epochs or 40, size=args.size, rate=args.rate or 0.2, workers=0,
     )  # fmt: skip
     ours, theirs = (job.figures[s]['COCO boxes']['AP50'] for s in (PRETRAINED, RANDOM))
     return 0 if ours > theirs else 1
@@ -82,7 +82,7 @@ def main() -> int:
         part.add_argument('--weights', default=DEMO)
         part.add_argument('--epochs', type=int)
         part.add_argument('--rate', type=float)
-        part.add_argument('--size', type=int, default=128, help='short side of a detector')
+        part.add_argument('--size', type=int, default=80, help='short side of a detector')
         part.add_argument('--out', type=Path, default=Path('work_dirs/bench_own_data'))
     parts.choices['voc'].add_argument('--classes', nargs='+', default=['person', 'car', 'chair'])
     parts.choices['labels'].add_argument('--per-class', nargs='+', type=int, default=[5, 20, 100])

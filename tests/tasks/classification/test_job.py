@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from ttl_mm.config import read_config
 from ttl_mm.engine.runner import processes
 from ttl_mm.engine.runner.launch import train
 from ttl_mm.explore.comparison import Interval
+from ttl_mm.tasks.classification import train as job
 from ttl_mm.tasks.classification.job import verdict
 
 SMALL = ['--size', '32', '--epochs', '3', '--workers', '0']
@@ -169,3 +171,13 @@ def test_config_out_writes_the_config_that_would_be_trained(finished, line, tmp_
 )
 def test_the_verdict_follows_the_interval(ahead, words):
     assert verdict(ahead).startswith(words)
+
+
+def test_a_job_is_not_continued_on_other_images(labeled, weights, tmp_path, monkeypatch, capsys):
+    copy = shutil.copytree(labeled, tmp_path / 'copy')
+    line = ['finetune', str(copy), '--weights', str(weights), *SMALL, '--out', str(tmp_path / 'x')]
+    monkeypatch.setattr(job, 'train_in_processes', lambda config, out: 75)
+    assert main(line) == 75
+    shutil.copyfile(copy / 'ant/0.png', copy / 'ant/new.png')
+    assert main(line) == 2
+    assert 'holds a job with images ' in capsys.readouterr().err

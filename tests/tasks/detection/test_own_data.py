@@ -1,6 +1,7 @@
 """``ttl detect train`` and ``ttl detect run`` end to end at tiny size, interrupted too."""
 
 import json
+import shutil
 from pathlib import Path
 
 import cv2
@@ -28,6 +29,7 @@ from ttl_mm.engine.runner.launch import train
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.resnet import checked_backbone, open_backbone
 from ttl_mm.registry import DATASETS, MODELS
+from ttl_mm.tasks.detection import train_job as job
 from ttl_mm.tasks.detection.annotated import Annotated, Thing
 from ttl_mm.tasks.detection.ap_tables import image_results, measure, mistakes, worst_images
 from ttl_mm.tasks.detection.command import MODELS as NAMES
@@ -309,3 +311,13 @@ def test_yolo_files_are_a_dataset_of_mmdet(tmp_path):
     info = splits[0].get_data_info(0)
     assert len(info['instances']) == 2
     assert all(i['ignore_flag'] == 0 for i in info['instances'])
+
+
+def test_a_job_is_not_continued_on_other_images(voc, line, tmp_path, monkeypatch, capsys):
+    copy = shutil.copytree(voc, tmp_path / 'copy')
+    line = [*line[:2], str(copy), *line[3:-1], str(tmp_path / 'x')]
+    monkeypatch.setattr(job, 'train_in_processes', lambda config, out: 75)
+    assert main(line) == 75
+    (copy / 'VOC2007/ImageSets/Main/test.txt').write_text('test000\n')
+    assert main(line) == 2
+    assert 'holds a job with images ' in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """``ttl segment train`` and ``ttl segment run`` end to end at tiny size, interrupted too."""
 
 import json
+import shutil
 from pathlib import Path
 
 import cv2
@@ -23,6 +24,7 @@ from ttl_mm.engine.runner.launch import train
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.resnet import open_backbone
 from ttl_mm.registry import MODELS
+from ttl_mm.tasks.segmentation import job
 from ttl_mm.tasks.segmentation.job import verdict
 from ttl_mm.tasks.segmentation.own_config import Schedule, training_config
 from ttl_mm.tasks.segmentation.segmenter import Segmenter
@@ -204,3 +206,13 @@ def test_the_verdict_names_both_figures():
     assert 'is ahead of random weights' in verdict({'pre-trained': ours, 'random': theirs})
     assert 'is not ahead of' in verdict({'pre-trained': theirs, 'random': ours})
     assert verdict({'pre-trained': ours}) == ''
+
+
+def test_a_job_is_not_continued_on_other_images(data, line, tmp_path, monkeypatch, capsys):
+    copy = shutil.copytree(data, tmp_path / 'copy')
+    line = [*line[:2], str(copy), *line[3:-1], str(tmp_path / 'x')]
+    monkeypatch.setattr(job, 'train_in_processes', lambda config, out: 75)
+    assert main(line) == 75
+    (copy / 'ImageSets/Segmentation/val.txt').write_text('val0\n')
+    assert main(line) == 2
+    assert 'holds a job with images ' in capsys.readouterr().err

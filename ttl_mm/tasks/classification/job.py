@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.errors import UserError
 from ttl_mm.explore.comparison import Interval, accuracy, lead
 from ttl_mm.outputs import claim_job
@@ -102,6 +103,7 @@ def finetune(
         return None
     asked = {
         'labeled': str(Path(labeled).resolve()), 'weights': source.weights, 'size': source.size,
+        'images': list_digest([*data.pool.names, '', *data.test.names]),
         'fraction': fraction, 'per_class': per_class, 'seeds': seeds, 'baseline': baseline,
         **asdict(training),
     }  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid
+from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.engine.runner.processes import train_in_processes
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.resnet import Backbone, open_backbone
@@ -101,6 +102,7 @@ def train_detector(
         return None
     asked = {
         'data': str(Path(data).resolve()), 'weights': backbone.weights, 'model': model,
+        'images': list_digest([str(i.path) for i in (*boxes.train, *boxes.val)]),
         'classes': boxes.classes, 'size': size, 'seed': seed, 'baseline': baseline,
         **asdict(schedule),
     }  # fmt: skip

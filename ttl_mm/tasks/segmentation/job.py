@@ -13,6 +13,7 @@ from PIL import Image
 
 from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid
 from ttl_mm.datasets.decode import decode_image
+from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.engine.runner.processes import train_in_processes
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.resnet import open_backbone
@@ -96,6 +97,7 @@ def train_segmenter(
         return None
     asked = {
         'data': str(Path(data).resolve()), 'weights': backbone.weights, 'size': size,
+        'images': list_digest([str(pair.path) for pair in (*masks.train, *masks.val)]),
         'seed': seed, 'baseline': baseline, **asdict(schedule),
     }  # fmt: skip
     out = claim_job(out or Path('work_dirs') / f'segment_{Path(data).stem}', COMMAND, asked)
