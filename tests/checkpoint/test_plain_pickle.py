@@ -4,6 +4,7 @@ import io
 import pickle
 import struct
 import time
+import tracemalloc
 from collections import OrderedDict
 
 import pytest
@@ -123,6 +124,24 @@ def test_attacks_end_in_an_error_at_once(name):
     with pytest.raises((ValueError, TypeError, IndexError, KeyError)):
         read_pickle(ATTACKS[name], TABLE)
     assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    'value',
+    [
+        b'](' + b'N' * 200_000 + b'e',
+        b'](' + b'N' * 200_000 + b'e\x85',  # inside of a tuple
+        b'X' + struct.pack('<I', 10**5) + b'a' * 10**5,
+    ],
+)
+def test_one_value_that_is_copied_again_and_again_does_not_fill_the_memory(value):
+    call = b'c__builtin__\nset\nq\x010]('
+    copies = value + b'q\x000' + call + b'h\x01h\x00\x85R' * 20_000 + b'e.'
+    tracemalloc.start()
+    with pytest.raises(ValueError, match='copies its parts again and again'):
+        read_pickle(copies, TABLE)
+    assert tracemalloc.get_traced_memory()[1] < 10**8
+    tracemalloc.stop()
 
 
 def test_large_places_in_the_memo_and_shared_lists_take_no_memory():

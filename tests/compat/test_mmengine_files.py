@@ -37,6 +37,18 @@ def test_annotations_are_data(tmp_path):
     fileio.dump([1], tmp_path / 'results.pkl')  # what mmengine's DumpResults does
 
 
+def test_mappings_that_are_merged_again_and_again_are_refused(tmp_path):
+    path = tmp_path / 'a.yaml'
+    path.write_text('a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: {<<: [*a, {z: 3}]}\n')
+    assert fileio.load(path) == {'a': {'x': 1}, 'b': {'x': 1, 'y': 2}, 'c': {'x': 1, 'z': 3}}
+    lines = ['a0: &a0 {x: 1}']
+    for i in range(1, 10):
+        lines.append(f'a{i}: &a{i} {{<<: [{", ".join(10 * [f"*a{i - 1}"])}]}}')
+    path.write_text('\n'.join(lines))
+    with pytest.raises(UserError, match='merges mappings again and again'):
+        fileio.load(path)
+
+
 def test_pipes_and_devices_in_the_place_of_files_are_refused_at_once(tmp_path):
     for kind, path in odd_files(tmp_path):
         for read in (fileio.get, fileio.get_text, fileio.FileClient('disk').get, mmcv.imread,

@@ -18,7 +18,6 @@ OURS = {'read_bytes', 'read_text', 'read_table', 'parse'}  # functions that we h
 # door before. A new row needs a reason of this kind.
 ALLOWED = {
     'checkpoint/sealed.py os.open': 'a folder, to make its names survive a power cut',
-    'compat/mmengine_files.py yaml.safe_load': 'an open file, and nothing but plain values',
     'ending.py os.open': 'the device that takes everything, to write',
     'config.py Config.fromfile': 'a regular file; a config is Python and runs',
     'config.py ast.parse': 'a text',
@@ -29,7 +28,6 @@ ALLOWED = {
     'evaluation/feature_file.py open': 'the partial file that it writes',
     'evaluation/feature_file.py os.open': 'to write',
     'explore/map_page.py .read_text': 'a template of the package',
-    'explore/tables.py parquet.read_table': 'an open file',
     'export/library_formats.py onnx.load': 'the graph that torch has just written',
     'models/libraries.py Config.fromfile': 'a config of mmpretrain',
     'planning/config.py Config.fromfile': 'a recipe, which is Python and runs',

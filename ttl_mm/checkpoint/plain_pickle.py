@@ -8,7 +8,9 @@ writes memory at addresses of the file's choice. This one is written for files o
 - A length is compared with the bytes that are there before anything is made.
 - Keys of a dict are text, small integers, booleans or None. Keys of other kinds can be chosen such
   that the dict takes hours to fill.
-- A program has at most :data:`MAX_STEPS` instructions. Each of them makes one small object at most.
+- A program has at most :data:`MAX_STEPS` instructions. Each of them makes one small object at most,
+  or a copy of its arguments. All arguments together are at most :data:`CALLS` times as large as the
+  file: one long text that is copied a million times would fill the memory.
 
 It knows the instructions that pickle protocols 0 to 5 use for data; those for code objects,
 extension codes and out-of-band buffers are refused.
@@ -21,7 +23,9 @@ from typing import Any
 MAX_STEPS = 2**22
 MAX_NAME = 256  # characters of a name to import
 MAX_INTEGER = 1024  # bytes of an integer
+CALLS = 4  # through which the bytes of an array may go: text to bytes, to a buffer, to the array
 MAX_KEY = 2**31  # the largest integer that is a key
+_SHORT = 64  # characters that are not counted, items of a tuple that are looked into
 Table = Mapping[str, Any]  # 'module.name' -> a Builder, or a value that stands for the name
 
 
@@ -92,6 +96,7 @@ class _Machine:
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
+        self.left = {'bytes': CALLS * len(data), 'items': MAX_STEPS}  # that calls may still get
 
     def take(self, length: int) -> int:
         """Pass over ``length`` bytes, which must be there; returns where they start."""
@@ -156,7 +161,20 @@ class _Machine:
         elif not isinstance(builder, Builder) or not isinstance(arguments, tuple):
             raise ValueError(f'it calls a {type(builder).__name__}')
         else:
+            self.charge(arguments)
             self.stack.append(builder.build(*arguments))
+
+    def charge(self, arguments: Any, depth: int = 3) -> None:
+        """Count what a call gets, also inside of short tuples and lists."""
+        for value in arguments:
+            if isinstance(value, (str, bytes, memoryview)):
+                self.left['bytes'] -= len(value) if len(value) > _SHORT else 0
+            elif isinstance(value, (tuple, list, dict)):
+                self.left['items'] -= len(value)
+                if len(value) <= _SHORT and depth and not isinstance(value, dict):
+                    self.charge(value, depth - 1)
+        if min(self.left.values()) < 0:
+            raise ValueError('it copies its parts again and again')
 
     def build(self) -> None:
         state, target = self.stack.pop(), self.stack[-1]

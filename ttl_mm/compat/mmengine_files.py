@@ -62,12 +62,28 @@ class PlainJsonHandler(JsonHandler):
             raise UserError(f'a JSON file is refused: {error}.') from error
 
 
+class _BoundedLoader(yaml.SafeLoader):
+    """Plain values only; ``<<`` may copy so many entries of other mappings in all."""
+
+    left, depth = 100_000, 0
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Put merged entries into a mapping; PyYAML calls it for each that is merged, too."""
+        self.depth += 1
+        super().flatten_mapping(node)
+        self.depth -= 1
+        if self.depth:
+            self.left -= len(node.value)
+        if self.left < 0:  # ten lines could stand for billions of entries
+            raise yaml.YAMLError('it merges mappings again and again')
+
+
 class PlainYamlHandler(YamlHandler):
     """YAML that can only describe numbers, text, lists and mappings."""
 
     def load_from_fileobj(self, file: Any, **kwargs: Any) -> Any:
         try:
-            return yaml.safe_load(file)
+            return _BoundedLoader(file).get_single_data()
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(f'a YAML file is refused: {first}.') from error
