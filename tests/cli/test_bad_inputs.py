@@ -231,6 +231,23 @@ DEEPER = [
     reid check photos --files x
     reid eval other.pth --data photos --out file
     backbones no-such-network
+    finetune photos
+    finetune photos --weights cut.pth
+    finetune photos --weights other.pth
+    finetune empty --weights other.pth
+    finetune photos --weights other.pth --fraction 0
+    finetune photos --weights other.pth --out taken
+    predict photos --weights cut.pth
+    predict photos --weights other.pth
+    predict empty --weights other.pth
+    segment train photos --weights other.pth
+    segment train empty --weights cut.pth
+    segment run photos --weights other.pth
+    segment run empty --weights other.pth
+    detect train photos --weights other.pth
+    detect train empty --weights cut.pth
+    detect run photos --weights other.pth
+    detect run empty --weights other.pth
     compare other.pth
     compare other.pth --data photos
     compare random --data photos

@@ -70,6 +70,7 @@ def in_fork(job: Callable[[], int], folder: Path, seconds: float = 30) -> Ended:
 
     def redirected() -> int:
         os.chdir(folder)
+        waited = os.open(queue, os.O_WRONLY)  # before the job, which may give up its rights
         for path, number in ((out, 1), (err, 2)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.stdout, sys.stderr = (os.fdopen(n, 'w', buffering=1) for n in (1, 2))
@@ -77,7 +78,7 @@ def in_fork(job: Callable[[], int], folder: Path, seconds: float = 30) -> Ended:
         try:
             return job()
         finally:
-            queue.write_text(str(_waited()))
+            os.write(waited, str(_waited()).encode())
 
     began = time.monotonic()
     pid = fork(redirected)

@@ -90,6 +90,7 @@ def test_judging_keeps_to_its_share_of_the_clock(monkeypatch):
         runner = MagicMock(max_iters=1000, world_size=1, iter=0, seed=0)
         runner.train_dataloader = MagicMock(dataset=range(10_000))
         runner.train_dataloader.batch_sampler.batch_size = 64
+        runner.train_loop.ranks.ranks = 1
         runner.train_dataloader.__len__.return_value = 100
         runner.message_hub = MessageHub(f'judge_{cost}')
         hook = JudgeHook()

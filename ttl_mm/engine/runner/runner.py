@@ -94,7 +94,7 @@ class Runner(mmengine.runner.Runner):
         self._lock = WorkDirLock(Path(self.work_dir)) if self._train_loop is not None else None
         self._resume_point = choose_checkpoint(self.cfg, Path(self.work_dir), self._lock)
         own = (self._resume_point.checkpoint or {}).get('ttl_mm')  # not in the file of another tool
-        self.ranks = RunRanks.of(own and RunSettings.from_saved(own['settings']).world_size)
+        self.ranks = RunRanks.of(own and RunSettings.saved_ranks(own['settings']))
         if self._lock is not None:
             weakref.finalize(self, self._lock.release)
 

@@ -38,6 +38,12 @@ class RunSettings:
         """Of a checkpoint; older ones spell the names with spaces."""
         return cls(**{name.replace(' ', '_'): value for name, value in saved.items()})
 
+    @staticmethod
+    def saved_ranks(saved: Mapping[str, int]) -> int | None:
+        """Only the number of ranks, which is needed first; None if a checkpoint tells none."""
+        ranks = saved.get('world_size', saved.get('world size'))
+        return ranks if isinstance(ranks, int) and ranks > 0 else None
+
     def changes(self, now: 'RunSettings') -> list[str]:
         """'world size 2 -> 1' for every number that is another one now."""
         before, after = asdict(self), asdict(now)
