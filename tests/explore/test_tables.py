@@ -64,7 +64,8 @@ def test_damage_is_one_sentence(tables):
 def test_rows_that_a_parquet_file_repeats_are_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr('ttl_mm.explore.tables.FEW', 1000)
     path, same = tmp_path / 'a.parquet', np.zeros((100_000, 8), np.float32)
-    write_table(path, ['a.jpg'] * len(same), [1] * len(same), same[:, :2], same)
+    sizes = np.ones((len(same), 3), int)
+    write_table(path, ['a.jpg'] * len(same), sizes, same[:, :2], same)
     with pytest.raises(UserError, match=r'claims 100000 rows in \d+ bytes'):
         read_table(path)
     lists = pyarrow.table({'path': ['a'], 'embedding': [[1.0, 2.0]]})
