@@ -51,8 +51,9 @@ def model_index_read_once():
         yield
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def browser():
+    """For the pages of one file of tests, so that few other processes are forked meanwhile."""
     with chromium() as found:
         yield found
 

@@ -27,6 +27,7 @@ from tests.cli.test_bad_inputs import leaves
 from tests.helpers.checkpoints import RunsCode, make_resnet
 from tests.helpers.detection_data import write_voc
 from tests.helpers.images import encode, natural
+from tests.helpers.mask_data import write_voc_masks
 from tests.helpers.odd_files import odd_files
 from tests.helpers.paths import ROOT
 from tests.helpers.work_dirs import write_start
@@ -125,14 +126,25 @@ WEIGHT_COMMANDS = [
     ['select', '{images}', '--number', '1', '--weights', '{}', '--out', '{out}.txt'],
     ['search', '{images}/val/a/0.jpg', '--in', '{table}', '--weights', '{}'],
     ['train', '{images}', '--init', '{}', *OUT],
+    ['finetune', '{images}', '--weights', '{}', *OUT],
+    ['predict', '{images}', '--weights', '{}', '--out', '{out}.csv'],
+    ['segment', 'train', '{masks}', '--weights', '{}', *OUT],
+    ['segment', 'run', '{images}', '--weights', '{}', *OUT],
+    ['detect', 'train', '{boxes}', '--weights', '{}', *OUT],
+    ['detect', 'run', '{images}', '--weights', '{}', *OUT],
 ]
 
 
 @pytest.mark.parametrize('command', WEIGHT_COMMANDS, ids=lambda command: ' '.join(command[:2]))
 def test_weights_in_commands(command, tmp_path, trace, images, capsys):
     table = tmp_path / 'good.csv'
-    write_table(table, ['train/a/0.jpg'], [1], np.zeros((1, 2)), np.ones((1, 128)))
+    sizes = np.ones((1, 3), int)
+    write_table(table, ['train/a/0.jpg'], sizes, np.zeros((1, 2)), np.ones((1, 128)))
     values = {'images': images, 'out': tmp_path / 'out', 'good': WEIGHTS, 'table': table}
+    if '{boxes}' in command:
+        values['boxes'] = write_voc(tmp_path / 'boxes', 3, 2, ('red', 'green'))
+    if '{masks}' in command:
+        values['masks'] = write_voc_masks(tmp_path / 'masks', {'train': 4, 'val': 2})
     for path in [*hostile_weights(tmp_path, trace), *(p for _, p in odd_files(tmp_path))]:
         assert main([part.format(path, **values) for part in command]) == 2, path
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
@@ -141,11 +153,13 @@ def test_weights_in_commands(command, tmp_path, trace, images, capsys):
 
 def test_every_command_with_weights_has_a_canary():
     """As an argument or option of that type; ``detect check`` has a test of its own."""
-    parsers = [parser for parser in leaves(build_parser()) if 'detect' not in parser.prog]
-    kinds = {'weights', 'weights_or_random', 'source'}
+    kinds = {'weights', 'contestant', 'source'}
     named = lambda action: getattr(action.type, '__name__', '') in kinds  # noqa: E731
-    with_weights = {p.prog.split()[1] for p in parsers if any(map(named, p._actions))}
-    assert with_weights == {command[0] for command in WEIGHT_COMMANDS}
+    parsers = [parser for parser in leaves(build_parser()) if any(map(named, parser._actions))]
+    programs = {' '.join(parser.prog.split()[1:]) for parser in parsers} - {'detect check'}
+    begin = {' '.join(command) for command in WEIGHT_COMMANDS}
+    assert {p for p in programs if not any(line.startswith(f'{p} ') for line in begin)} == set()
+    assert len(programs) == len(begin)
 
 
 def test_weights_in_a_check_of_detection(tmp_path, trace, monkeypatch, capsys):
@@ -362,8 +376,12 @@ BOTH = {
     'ttl_mm/evaluation/sources.py': 'builds the config of the user, reads tensors for it',
     'ttl_mm/models/zoo_models.py': 'builds one of the architectures that the manifest may describe',
     'ttl_mm/export/formats.py': 'builds a ResNet by its shapes',
+    'ttl_mm/planning/tried.py': 'builds the config that it wrote, reads tensors for it',
     'ttl_mm/pretraining/plan.py': 'builds what the command line names, to compare its tensors',
     'ttl_mm/report/neighbors.py': 'builds the config of the user, reads tensors for it',
+    'ttl_mm/tasks/segmentation/segmenter.py': 'builds a ResNet whose settings are on a fixed list',
+    'ttl_mm/tasks/detection/detector.py': 'builds a ResNet whose settings are on a fixed list, in '
+    'one of our four detectors',
     'ttl_mm/tasks/detection/command.py': 'builds the config of the user, reads tensors for it',
 }
 READERS = {

@@ -1,5 +1,6 @@
 """Pages in a real Chromium, which must not complain and must not ask the network for anything."""
 
+import multiprocessing
 import os
 import shutil
 from contextlib import contextmanager
@@ -31,6 +32,11 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield browser
         browser.close()
+        # Playwright waits for its driver to end, and the driver for the end of a pipe that every
+        # process forked meanwhile holds open: one that still loads data would keep both waiting
+        for process in multiprocessing.active_children():
+            process.terminate()
+            process.join()
 
 
 @contextmanager

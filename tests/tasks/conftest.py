@@ -1,6 +1,6 @@
 import pytest
 
-from tests.pretraining.conftest import fork
+from tests.pretraining.conftest import start
 from ttl_mm.engine.runner import processes
 
 
@@ -8,5 +8,5 @@ from ttl_mm.engine.runner import processes
 def forked():
     """Runs are forks of this warm process; they train by the real launcher."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, 'start', fork)
+        patch.setattr(processes, 'start', start)
         yield patch
