@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from mmengine.logging import MMLogger
 from mmengine.runner import CheckpointLoader, load_checkpoint
 
 import ttl_mm
@@ -27,6 +26,7 @@ from tests.cli.test_bad_inputs import leaves
 from tests.helpers.checkpoints import RunsCode, make_resnet
 from tests.helpers.detection_data import write_voc
 from tests.helpers.images import encode, natural
+from tests.helpers.loggers import forget_loggers
 from tests.helpers.mask_data import write_voc_masks
 from tests.helpers.odd_files import odd_files
 from tests.helpers.paths import ROOT
@@ -48,7 +48,7 @@ def trace(tmp_path):
 @pytest.fixture(autouse=True)
 def alarm():
     """A reader that waits ends the test; loggers of earlier tests write to closed streams."""
-    MMLogger._instance_dict.clear()
+    forget_loggers()
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(60)
     yield

@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 from tests.helpers.forked import fork, wait
+from tests.helpers.loggers import forget_loggers
 from ttl_mm.engine.runner import processes
 from ttl_mm.planning import trial
 
@@ -13,6 +14,7 @@ def start(config, work_dir, ranks, log, environment) -> int:
 
     def train() -> int:
         warnings.simplefilter('default')  # a run like any user's; pytest makes errors of them
+        forget_loggers()
         file = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(file, 1)
         os.dup2(file, 2)
