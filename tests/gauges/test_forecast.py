@@ -104,6 +104,11 @@ def test_an_outlook_needs_the_untrained_network_and_a_fifth_of_the_run():
     assert kept.now == pytest.approx(12)
 
 
+def test_a_network_that_is_perfect_untrained_has_nothing_left_to_gain():
+    found = look_ahead(study.KNN, [0, 50], [100, 100], 100)
+    assert (found.verdict, found.ends[1.0].expected) == ('on track', 100)
+
+
 def test_impossible_curves_are_refused_with_their_values():
     for shares, values in (([0.1, 0.2], [1, 2]), ([0], [1]), ([0, 0.2], [1, np.nan])):
         with pytest.raises(ValueError, match=r'\['):

@@ -136,8 +136,12 @@ def calibrated(errors: Sequence[float], share: float = 0.8) -> tuple[float, floa
 
 
 def progress(start: float, value: float, top: float) -> float:
-    """The gain as a share of what could be gained."""
-    return (value - start) / (top - start)
+    """The gain as a share of what could be gained; 1 where nothing could.
+
+    >>> progress(40.0, 55.0, 100.0), progress(100.0, 100.0, 100.0)
+    (0.25, 1.0)
+    """
+    return (value - start) / (top - start) if start < top else 1.0
 
 
 def usual_progress(share: float, reference: Reference) -> tuple[float, float]:
