@@ -13,9 +13,12 @@ from mmengine.config import utils as config_utils
 from tests.helpers.browser import CHROMIUM, chromium
 
 LONGEST = (
-    'test_detection_runs', 'test_ranks', 'test_baselines', 'test_demo', 'test_configs',
-    'test_systems', 'test_backbone', 'test_mmselfsup_import', 'test_efficiency_study',
-    'test_probe_hook', 'test_slices', 'test_kill',
+    'test_any_backbone', 'test_demo', 'test_baselines', 'test_backbone', 'test_job', 'test_stall',
+    'test_probe_hook', 'test_configs', 'test_ranks', 'test_resume_exact', 'test_compare',
+    'test_result_hook', 'test_run', 'test_gauge_hook', 'test_metafile', 'test_detection_configs',
+    'test_without_labels', 'test_substitutes', 'test_load', 'test_config', 'test_own_data',
+    'test_systems', 'test_detection_runs', 'test_mmselfsup_import', 'test_efficiency_study',
+    'test_slices', 'test_kill',
 )  # fmt: skip
 
 
