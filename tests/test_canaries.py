@@ -214,7 +214,7 @@ def test_features_in_commands(command, tmp_path, trace, images, capsys):
 
 SHARD_COMMANDS = [
     ['views', '--data', '{shards}', '--images', '1', '--epochs', '1', '--out', '{out}.png'],
-    ['plan', '--data', '{shards}'],
+    ['plan', '--data', '{shards}', '--out', '{out}.py'],
     ['duplicates', '{shards}', *OUT],
     ['embed', '{shards}', '--weights', '{good}', '--workers', '0', '--out', '{out}.npy'],
     ['shard', '{shards}', *OUT],

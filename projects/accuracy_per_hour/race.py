@@ -13,7 +13,7 @@ import json
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -132,7 +132,7 @@ def do(job: Job, folder: Path, results: Path) -> None:
     """Do one run and keep what it measured."""
     iterations = iterations_for(job, results)
     found = in_child(train_and_judge, job, folder, iterations, not job.held_out)
-    found['date'] = datetime.now(timezone.utc).strftime('%Y-%m-%d %H:%M')
+    found['date'] = datetime.now(UTC).strftime('%Y-%m-%d %H:%M')
     write(results / job.name, found)
     shown = ('iterations', 'epochs', 'cpu_seconds', 'knn', 'linear')
     print(job.name, *(f'{key} {found.get(key)}' for key in shown), flush=True)

@@ -18,7 +18,7 @@ from ttl_mm.registry import HOOKS
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
-    """Run the checks that need the model. That there are any data is checked with the loop."""
+    """Run the checks that need the model. The loop itself checks that there are images."""
 
     priority = 'VERY_HIGH'
 
