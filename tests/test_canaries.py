@@ -22,13 +22,13 @@ import yaml
 from mmengine.runner import CheckpointLoader, load_checkpoint
 
 import ttl_mm
-from tests.cli.test_bad_inputs import leaves
 from tests.helpers.checkpoints import RunsCode, make_resnet
 from tests.helpers.detection_data import write_voc
 from tests.helpers.images import encode, natural
 from tests.helpers.loggers import forget_loggers
 from tests.helpers.mask_data import write_voc_masks
 from tests.helpers.odd_files import odd_files
+from tests.helpers.parsers import leaves
 from tests.helpers.paths import ROOT
 from tests.helpers.work_dirs import write_start
 from ttl_mm.cli import build_parser, main

@@ -4,7 +4,7 @@ import os
 import pytest
 from mmengine.config import Config
 
-from tests.helpers.paths import ROOT
+from tests.helpers.paths import RECIPES, ROOT
 from ttl_mm.config import merge_options, read_config
 from ttl_mm.errors import UserError
 
@@ -15,12 +15,6 @@ param_scheduler = [dict(type='LinearLR', end=5)]
 train_cfg = dict(max_epochs=2)
 """
 MAIN = ROOT / 'configs/ttl_r50_8xb104_200e.py'
-RECIPES = sorted(
-    path
-    for folder in (ROOT / 'configs', *ROOT.glob('projects/*/configs'))
-    for path in folder.rglob('*.py')
-    if '_base_' not in path.parts
-)
 
 
 @pytest.fixture

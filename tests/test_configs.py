@@ -311,11 +311,11 @@ def test_two_optimizer_steps_of_the_main_recipe(tmp_path):
     assert np.isfinite(watch.losses).all()
 
 
-def test_the_config_of_the_readme_trains(tmp_path):
+def test_the_config_of_the_page_trains(tmp_path):
     """As printed but for sizes, so that it takes seconds on a CPU."""
-    section = (ROOT / 'README.md').read_text().split('## In your own config')[1]
+    page = (ROOT / 'docs/own_config.md').read_text()
     path = tmp_path / 'own.py'
-    path.write_text(re.search(r'```python\n(.*?)```', section, re.DOTALL)[1])
+    path.write_text(re.search(r'```python\n(.*?)```', page, re.DOTALL)[1])
     views = 'train_dataloader.dataset.pipeline.0.views'
     options = {
         '+model.online_sizes': (24, 32),

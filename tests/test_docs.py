@@ -39,6 +39,14 @@ def test_links_paths_and_commands_of_a_page_exist(page):
         assert unknown_words(code.split()) == [], code
 
 
+def test_the_readme_is_short_and_has_the_first_commands():
+    """One screen or two: what is longer belongs on a page of its own."""
+    text = (ROOT / 'README.md').read_text()
+    assert len(text.splitlines()) <= 120
+    for line in ('make demo ', 'make test ', 'ttl train photos '):
+        assert re.search(rf'^{line}', text, re.MULTILINE), line
+
+
 def test_the_walk_of_an_image_names_what_is_there():
     """Each function of docs/architecture.md is defined in a file of its row."""
     text = (ROOT / 'docs/architecture.md').read_text()

@@ -1,7 +1,7 @@
 import pytest
 from torch.utils.data import DataLoader
 
-from tests.datasets.test_decode import OneBadImage
+from tests.helpers.bad_image import OneBadImage
 from ttl_mm.errors import UserError, plain_sentence, printable
 
 

@@ -1,4 +1,5 @@
-"""What ruff does not know: no junk files, no config that assigns one name twice.
+"""What ruff does not know: no junk files, no config that assigns one name twice, no test module
+that imports another.
 
 Run by ``make lint`` and by pre-commit: ``python3 tools/house_rules.py``, on the standard library.
 """
@@ -11,6 +12,7 @@ from pathlib import Path
 
 JUNK = re.compile(r'(\.DS_Store|\.orig|\.rej|\.pyc|\.bak|\.swp|_bk\.\w+|~)$')
 CONFIG = re.compile(r'^(configs|projects/[^/]+/configs)/.*\.py$')
+BORROWED = re.compile(r'^tests\.(\w+\.)*(test_\w+|conftest)$')
 MAX_BYTES = 2 * 2**20
 
 
@@ -48,6 +50,15 @@ def repeated_assignments(path: str, source: str) -> list[str]:
     return problems
 
 
+def borrowed_tests(path: str, source: str) -> list[str]:
+    """Imports of a test module or conftest from another one: what both need is a helper."""
+    return [
+        f'{path}:{node.lineno}: imports {node.module}, move what both need to tests/helpers'
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and BORROWED.match(node.module or '')
+    ]
+
+
 def check(root: Path) -> list[str]:
     """All problems among the files that git tracks or would add."""
     listed = subprocess.run(
@@ -58,6 +69,9 @@ def check(root: Path) -> list[str]:
     problems = junk_files(paths) + large_files(root, paths)
     for path in filter(CONFIG.match, paths):
         problems += repeated_assignments(path, (root / path).read_text())
+    for path in paths:
+        if path.startswith('tests/') and path.endswith('.py'):
+            problems += borrowed_tests(path, (root / path).read_text())
     return problems
 
 

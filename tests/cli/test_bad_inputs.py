@@ -21,6 +21,7 @@ import ttl_mm.export  # noqa: F401
 from tests.helpers.forked import Ended, in_fork
 from tests.helpers.images import write_images
 from tests.helpers.odd_files import make_socket
+from tests.helpers.parsers import leaves
 from tests.helpers.paths import ROOT
 from ttl_mm import cli
 
@@ -72,16 +73,6 @@ def sandbox(tmp_path_factory) -> Path:
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
     """Every file with its size and time."""
     return {str(p): (p.lstat().st_size, p.lstat().st_mtime_ns) for p in folder.rglob('*')}
-
-
-def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parsers of all commands that have no further ones below them."""
-    below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
-    for action in below:
-        for child in action.choices.values():
-            yield from leaves(child)
-    if not below:
-        yield parser
 
 
 def is_wrong(action: argparse.Action, value: str) -> bool:

@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
+from tests.helpers.bad_image import OneBadImage
 from tests.helpers.images import bad_files, encode, natural, png
 from ttl_mm.datasets import BadImageError, LoadImage, decode_image
 from ttl_mm.datasets.decode import exif_orientation, open_image
@@ -133,14 +134,6 @@ def test_an_image_in_memory_is_not_loaded():
     results = LoadImage()({'img': IMAGE})
     assert results['img'] is IMAGE
     assert results['img_shape'] == results['ori_shape'] == (96, 128)
-
-
-class OneBadImage(Dataset):
-    def __len__(self):
-        return 1
-
-    def __getitem__(self, index):
-        return decode_image(b'<html>')
 
 
 def test_errors_survive_pickling_and_workers():

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.pretraining.conftest import start
+from tests.helpers.forked_training import start
 from ttl_mm.engine.runner import processes
 
 

@@ -1,10 +1,14 @@
 """What is sure to go wrong is said before the first step."""
 
+import pkgutil
+import re
+
 import pytest
 import torch
 
 from tests.helpers.toy_run import EPOCHS, ITERATIONS, ToyModel, curve, log_file, run, write_config
 from ttl_mm.checkpoint.sealed import write_checkpoint
+from ttl_mm.engine import guards
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 
 TTL = """
@@ -172,3 +176,8 @@ def test_a_batch_that_the_learning_rate_is_not_meant_for(tmp_path, toy):
             '(auto_scale_lr.base_batch_size). To scale it with the batch (from 0.05 to 0.1)'
         ) in log_file(tmp_path / work).read_text()
         assert warned == (work == 'other')
+
+
+def test_the_list_of_guards_names_every_file():
+    listed = set(re.findall(r'``(\w+)``', guards.__doc__))
+    assert listed == {module.name for module in pkgutil.iter_modules(guards.__path__)}

@@ -4,8 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from tests.helpers.paths import ROOT
-from tests.test_config import RECIPES
+from tests.helpers.paths import RECIPES, ROOT
 from ttl_mm.config import merge_options, read_config
 from ttl_mm.engine.runner.config_check import check_arguments
 from ttl_mm.errors import UserError

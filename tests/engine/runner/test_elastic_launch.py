@@ -9,7 +9,7 @@ import pytest
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
-from tests.engine.runner.test_launchers import assert_no_orphans, launch, processes
+from tests.helpers.scripts import assert_no_orphans, launch, processes
 from tests.helpers.toy_run import LONG, free_port
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 

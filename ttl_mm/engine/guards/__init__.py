@@ -1,6 +1,7 @@
 """What watches over a run, one concern a file.
 
-Before the first step, by PreflightHook: ``data_size``, ``accumulation``, ``negatives``,
-``neck_width``, ``memory_bank``, ``pretrained``, ``target_update``.
-While training: ``finite``, ``collapse``, ``bad_images``, ``preemption``, ``stall``.
+Before the first step, by PreflightHook in ``preflight``: ``data_size``, ``accumulation``,
+``batch_size``, ``neck_width``, ``view_sizes``, ``negatives``, ``memory_bank``, ``pretrained``,
+``pixels``, ``target_update``.
+While training: ``finite``, ``collapse``, ``symptoms``, ``bad_images``, ``preemption``, ``stall``.
 """
