@@ -284,7 +284,7 @@ def test_manifests(tmp_path, trace, monkeypatch, capsys):
     monkeypatch.setenv('TTL_ZOO_MANIFEST', str(manifest))
     monkeypatch.setenv('TTL_ZOO_CACHE', str(tmp_path / 'cache'))
     entry = {
-        'file': 'n.pth', 'size': None, 'sha256': None, 'kind': 'backbone', 'licence': 'x',
+        'file': 'n.pth', 'size': None, 'sha256': None, 'kind': 'backbone', 'license': 'x',
         'urls': [(tmp_path / 'n.pth').as_uri()], 'about': '\x1b[2J', 'config': str(config),
         'backbone': {'type': 'mmpretrain.ResNet', 'depth': 18},
     }  # fmt: skip
@@ -313,7 +313,7 @@ def test_pins_and_files_belong_to_an_address(tmp_path, monkeypatch, capsys):
         state = make_resnet(depth, stem_channels=8, base_channels=8).state_dict()
         torch.save(state, tmp_path / f'{name}.pth')
         entry = {
-            'file': 'net.pth', 'size': None, 'sha256': None, 'kind': 'backbone', 'licence': 'x',
+            'file': 'net.pth', 'size': None, 'sha256': None, 'kind': 'backbone', 'license': 'x',
             'urls': [(tmp_path / f'{name}.pth').as_uri()], 'about': '', 'backbone': None,
         }  # fmt: skip
         (tmp_path / f'{name}.json').write_text(json.dumps({'net': entry}))

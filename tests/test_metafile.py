@@ -39,7 +39,7 @@ def test_the_format_is_right_and_every_recipe_has_one_entry():
         assert sorted(m['Config'] for path, m in MODELS if path == metafile) == recipes
 
 
-def test_catalogues_list_every_recipe_with_its_figures():
+def test_catalogs_list_every_recipe_with_its_figures():
     """Beside each metafile of configs lies a README with one row per recipe."""
     for metafile, content in METAFILES.items():
         if not metafile.startswith('configs'):

@@ -170,7 +170,7 @@ def _be_child(reader, seed, first, last, folder, progress) -> None:
         for number in range(first, last):
             path.write_bytes(mutant(reader.seeds, seed, number))
             signal.alarm(MAX_SECONDS)
-            kind = _judge(reader, path)
+            kind = _outcome(reader, path)
             signal.alarm(0)
             now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             if (now - peak) * 1024 > MAX_BYTES:
@@ -179,7 +179,7 @@ def _be_child(reader, seed, first, last, folder, progress) -> None:
     os._exit(0)
 
 
-def _judge(reader: Reader, path: Path) -> str:
+def _outcome(reader: Reader, path: Path) -> str:
     try:
         reader.read(path)
         return 'read'

@@ -33,9 +33,9 @@ export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-8} # since Slurm 22.05 srun doe
 export TTL_EXIT_FILE=${TTL_EXIT_FILE:-$PWD/slurm-$job.exit}
 rm -f "$TTL_EXIT_FILE" # of the job before it was requeued
 
-# scancel and preemption both send SIGTERM. Assumed of Slurm: a cancelled job is CANCELLED or
+# scancel and preemption both send SIGTERM. Assumed of Slurm: a canceled job is CANCELLED or
 # COMPLETING at once; a preempted one is RUNNING until its grace time ends, and has a PreemptTime.
-was_cancelled() {
+was_canceled() {
     local state
     state=$(scontrol show job "$job" 2>/dev/null)
     [[ $state == *JobState=CANCELLED* ]] ||
@@ -53,8 +53,8 @@ fi
 rm -f "$TTL_EXIT_FILE"
 case $code in
 75 | 138 | 143) # saved on a signal; or SIGUSR1 or SIGTERM came before the run could act on it
-    if was_cancelled; then
-        echo "$0: job $job was cancelled, so it is not put back into the queue" >&2
+    if was_canceled; then
+        echo "$0: job $job was canceled, so it is not put back into the queue" >&2
     else
         scontrol requeue "$job"
     fi

@@ -29,7 +29,7 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
     left out, so that the copy which a run writes into its work dir reads as well as the original.
 
     Raises:
-        UserError: The file is missing or no Python file, or a key is misspelt. The message names
+        UserError: The file is missing or no Python file, or a key is misspelled. The message names
             the nearest key there is.
     """
     path = Path(path)

@@ -5,7 +5,7 @@ _base_ = [
 ]
 
 crop = dict(type='RandomResizedCrop', scale=224, crop_ratio_range=(0.2, 1.0), backend='pillow')
-grey = dict(
+gray = dict(
     type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.2989)
 )
 train_dataloader = dict(
@@ -14,7 +14,7 @@ train_dataloader = dict(
         pipeline=[
             dict(type='ttl_mm.LoadImage'),
             crop,
-            grey,
+            gray,
             dict(type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.4, hue=0.4),
             dict(type='RandomFlip', prob=0.5),
             dict(type='mmselfsup.PackSelfSupInputs', algorithm_keys=['sample_idx']),

@@ -2,7 +2,7 @@
 # starts from its checkpoint.
 _base_ = [
     '../_base_/models/classifier_r50.py',
-    '../_base_/datasets/imagenet_labelled.py',
+    '../_base_/datasets/imagenet_labeled.py',
     '../_base_/default_runtime.py',
 ]
 

@@ -1,6 +1,6 @@
 _base_ = [
     '../_base_/models/classifier_r50.py',
-    '../_base_/datasets/cifar10_labelled.py',
+    '../_base_/datasets/cifar10_labeled.py',
     '../_base_/schedules/linear_100e.py',
 ]
 model = dict(

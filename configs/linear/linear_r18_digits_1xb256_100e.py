@@ -1,7 +1,7 @@
 # The linear evaluation of the demo.
 _base_ = [
     '../_base_/models/classifier_r50.py',
-    '../_base_/datasets/digits_labelled.py',
+    '../_base_/datasets/digits_labeled.py',
     '../_base_/schedules/linear_100e.py',
 ]
 model = dict(

@@ -4,7 +4,7 @@
 # keeps the last, shorter batch of an epoch, which is dropped here: other data may leave one image.
 _base_ = [
     '../_base_/models/classifier_r50.py',
-    '../_base_/datasets/imagenet_labelled.py',
+    '../_base_/datasets/imagenet_labeled.py',
     '../_base_/default_runtime.py',
 ]
 model = dict(backbone=dict(norm_cfg=dict(type='SyncBN')))

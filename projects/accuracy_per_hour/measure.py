@@ -48,8 +48,8 @@ class Cost(Hook):
         self.seconds = time.process_time() - self._start
 
 
-def train_and_judge(job: Job, folder: Path, iterations: int, linear: bool) -> dict[str, Any]:
-    """Do the run, judge its features, and return what was measured."""
+def train_and_evaluate(job: Job, folder: Path, iterations: int, linear: bool) -> dict[str, Any]:
+    """Do the run, evaluate its features, and return what was measured."""
     data = DATA[job.data]
     cfg = config_of(data, job.method, job.setting, folder, iterations, job.held_out, job.seed)
     cost = Cost()

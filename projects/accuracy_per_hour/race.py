@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 
-from projects.accuracy_per_hour.measure import seconds_per_iteration, train_and_judge
+from projects.accuracy_per_hour.measure import seconds_per_iteration, train_and_evaluate
 from projects.accuracy_per_hour.plan import (
     DATA,
     IDEAS,
@@ -131,7 +131,7 @@ def iterations_for(job: Job, results: Path) -> int:
 def do(job: Job, folder: Path, results: Path) -> None:
     """Do one run and keep what it measured."""
     iterations = iterations_for(job, results)
-    found = in_child(train_and_judge, job, folder, iterations, not job.held_out)
+    found = in_child(train_and_evaluate, job, folder, iterations, not job.held_out)
     found['date'] = datetime.now(UTC).strftime('%Y-%m-%d %H:%M')
     write(results / job.name, found)
     shown = ('iterations', 'epochs', 'cpu_seconds', 'knn', 'linear')

@@ -49,17 +49,17 @@ def accuracy(work: Path, config, train: Path, test: Path) -> float:
 
 
 def gain_on(data: Path, name: str, seconds: float) -> list[dict]:
-    """Every setting on one data set: what the judge says, and what labels say."""
+    """Every setting on one data set: what is measured without labels, and with them."""
     train, test = data / name / 'train', data / name / TESTS[name]
     plan = make_plan(len(ImageFolder(str(train))), 10, 1, None, read_recipe(RECIPE), EPOCHS)
-    known, judge = {}, tried.judge
+    known, measure_setting = {}, tried.measure_setting
 
-    def judge_and_measure(work: Path, config) -> tuple[int, float, float]:
-        found = judge(work, config)
+    def measure_with_labels(work: Path, config) -> tuple[int, float, float]:
+        found = measure_setting(work, config)
         known[len(known)] = accuracy(work, config, train, test)
         return found
 
-    tried.judge = judge_and_measure
+    tried.measure_setting = measure_with_labels
     try:
         found = tried.try_settings(
             settings_to_try(plan, RECIPE),
@@ -69,7 +69,7 @@ def gain_on(data: Path, name: str, seconds: float) -> list[dict]:
             seconds,
         )
     finally:
-        tried.judge = judge
+        tried.measure_setting = measure_setting
     best = choose(found)
     return [
         {

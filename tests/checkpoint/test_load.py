@@ -58,7 +58,7 @@ def arranged(state, layout):
 
 
 def detectron2(s):
-    """The names that detectron2's ResNet has, spelt out block by block."""
+    """The names that detectron2's ResNet has, spelled out block by block."""
     pairs = {'stem.conv1': 'conv1', 'stem.conv1.norm': 'bn1'}
     for i, j in itertools.product((1, 2, 3, 4), (0, 1)):
         for c in (1, 2):

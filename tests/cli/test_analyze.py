@@ -89,7 +89,7 @@ def test_what_is_missing_or_does_not_fit_is_said(folder, checkpoint, tmp_path, c
     data, configs = ['--data', str(folder)], str(ROOT / 'configs')
     other = [*data, '--head', '--config']
     for arguments, message in (
-        ([], 'name labelled images with --data'),
+        ([], 'name labeled images with --data'),
         ([*data, '--head'], 'name its config with --config'),
         ([*data, '--ranks', 'five'], '--ranks five'),
         ([*data, '--ranks', '5..2'], '--ranks 5..2'),

@@ -13,7 +13,7 @@ def zoo(tmp_path, monkeypatch):
     """`ttl zoo` over one file:// entry and one entry without a hash."""
     source = tmp_path / 'net.pth'
     source.write_bytes(DATA)
-    common = {'kind': 'backbone', 'licence': 'MIT', 'about': 'a test', 'backbone': None}
+    common = {'kind': 'backbone', 'license': 'MIT', 'about': 'a test', 'backbone': None}
     result = {'metric': 'kNN top-1', 'value': 90.1, 'source': 'measured', 'command': 'ttl knn'}
     published = {
         'file': 'net.pth', 'size': len(DATA), 'sha256': hashlib.sha256(DATA).hexdigest(),

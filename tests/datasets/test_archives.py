@@ -13,7 +13,7 @@ from ttl_mm.cli import main
 from ttl_mm.datasets import EpochSampler, ImageFolder, TarShards
 from ttl_mm.datasets.train_loader import train_loader
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.data import labelled_folder
+from ttl_mm.evaluation.data import labeled_folder
 from ttl_mm.files.archives.write_tar import write_tar
 from ttl_mm.planning.image_sources import find_images
 
@@ -67,7 +67,7 @@ def test_shards_are_written_once_and_hold_the_labels(images, tmp_path, capsys):
     assert '1 were there already' in capsys.readouterr().out
     assert shard.read_bytes() == before
     assert (tmp_path / 'shards' / 'classes.txt').read_text() == 'cat\ndog\n'
-    whole = labelled_folder(tmp_path / 'shards', 8)
+    whole = labeled_folder(tmp_path / 'shards', 8)
     assert whole.get_gt_labels().tolist() == [0] * 6 + [1] * 6
     write_images(images / 'dog', 7, 24, 16)
     assert main(line) == 2

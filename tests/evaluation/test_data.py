@@ -3,7 +3,7 @@ import pytest
 
 from tests.helpers.images import make_folder
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.data import hold_out, labelled_folder, open_splits
+from ttl_mm.evaluation.data import hold_out, labeled_folder, open_splits
 
 
 def paths(split):
@@ -36,7 +36,7 @@ def test_folders_are_split_the_same_way_everywhere_and_a_config_names_its_own(tm
 def test_folders_of_splits_are_no_classes(tmp_path):
     for name in ('train', 'val'):
         make_folder(tmp_path / name, count=2)
-    folder = labelled_folder(tmp_path, 32)
+    folder = labeled_folder(tmp_path, 32)
     assert folder.metainfo['classes'] == ('ant', 'bee', 'cat')
     assert paths(folder) == set(map(str, tmp_path.glob('train/*/*.png')))
 

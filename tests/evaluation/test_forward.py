@@ -25,7 +25,7 @@ def test_outputs_are_averaged_over_their_positions_and_labels_required():
     (found,) = pooled(maps)
     assert found.tolist() == [[1.5, 5.5, 9.5], [13.5, 17.5, 21.5]]
     assert pooled([found])[0] is found
-    labelled = DataSample().set_gt_label(3)
-    assert require_labels([labelled, labelled]).tolist() == [3, 3]
+    labeled = DataSample().set_gt_label(3)
+    assert require_labels([labeled, labeled]).tolist() == [3, 3]
     with pytest.raises(UserError, match=r'x/y\.png has no label'):
-        require_labels([labelled, DataSample(metainfo={'img_path': 'x/y.png'})])
+        require_labels([labeled, DataSample(metainfo={'img_path': 'x/y.png'})])

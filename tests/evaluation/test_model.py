@@ -38,7 +38,7 @@ def test_a_config_has_the_normalization(checkpoint, tmp_path):
     backbone, preprocessor, about = load_model(str(checkpoint), str(config))
     assert type(backbone.bn1) is torch.nn.BatchNorm2d
     assert preprocessor.mean.flatten().tolist() == [10, 20, 30]
-    assert about['normalisation'] == {'mean': [10, 20, 30], 'std': [2, 2, 2], 'to_rgb': False}
+    assert about['normalization'] == {'mean': [10, 20, 30], 'std': [2, 2, 2], 'to_rgb': False}
 
 
 def test_an_untrained_network_has_weights_of_its_own_and_all_its_branches(tmp_path):

@@ -45,7 +45,7 @@ def test_figures_name_their_origin_and_equal_scikit_learn(evaluated, checkpoint)
         assert figure['train']['images'] == 18
         assert figure['test']['images'] == 9
         assert figure['train']['fingerprint'] != figure['test']['fingerprint']
-        assert figure['crop'] == 'short side 32, centre 32, bilinear'
+        assert figure['crop'] == 'short side 32, center 32, bilinear'
         assert {'torch', 'mmpretrain', 'ttl_mm'} <= figure['measured_with'].keys()
     train, test = (read_features(evaluated / f'{name}.safetensors') for name in ('train', 'test'))
     knn = KNeighborsClassifier(3, metric='cosine', weights=lambda d: np.exp((1 - d) / 0.07))

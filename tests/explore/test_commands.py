@@ -18,7 +18,7 @@ from tests.helpers.images import encode, natural
 from ttl_mm.cli import main
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.data import labelled_folder
+from ttl_mm.evaluation.data import labeled_folder
 from ttl_mm.explore.embedding import read_embedding
 from ttl_mm.planning.image_sources import find_images, try_images
 
@@ -65,7 +65,7 @@ def test_features_are_those_of_an_own_forward_pass_in_every_format(photos, netwo
     assert found.broken == (f'a/{BAD:02}.jpg',)
     shutil.copytree(photos / 'all', photos / 'good/all')
     (photos / f'good/all/a/{BAD:02}.jpg').unlink()
-    dataset = labelled_folder(photos / 'good/all', 32)
+    dataset = labeled_folder(photos / 'good/all', 32)
     batch = default_collate([dataset[i] for i in range(len(dataset))])['inputs'].flip(1).float()
     mean = torch.tensor([123.675, 116.28, 103.53]).view(3, 1, 1)
     std = torch.tensor([58.395, 57.12, 57.375]).view(3, 1, 1)

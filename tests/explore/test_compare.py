@@ -13,7 +13,7 @@ from tests.helpers.browser import opened
 from tests.helpers.checkpoints import below, random_network
 from tests.helpers.work_dirs import write_start
 from ttl_mm.cli import main
-from ttl_mm.evaluation.data import labelled_folder
+from ttl_mm.evaluation.data import labeled_folder
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.explore.contestants import contestant_names
 from ttl_mm.explore.finetune import finetune_classify, moved
@@ -129,7 +129,7 @@ def test_fine_tuning_is_an_option(root, tmp_path, capsys):
 def test_fine_tuning_learns_and_leaves_the_network_as_it_was(root):
     backbone, preprocessor, _ = load_model(str(root / 'trained.pth'), device='cpu')
     before = {name: tensor.clone() for name, tensor in backbone.state_dict().items()}
-    data = labelled_folder(root / 'data', EDGE)
+    data = labeled_folder(root / 'data', EDGE)
     rows, labels = np.arange(0, len(data), 2), data.get_gt_labels()
     settings = (backbone, preprocessor, data, rows, data)
     found = finetune_classify(*settings, epochs=5, seed=0)

@@ -35,7 +35,7 @@ ALLOWED = {
     'report/dumped_config.py ast.parse': 'a text',
     'report/html.py .read_text': 'a template of the package',
     'report/paper.py .read_text': 'a table of the package',
-    'selftest/judges.py Config.fromfile': 'a config that the self-test wrote',
+    'selftest/part_checks.py Config.fromfile': 'a config that the self-test wrote',
     'selftest/ranks.py Config.fromfile': 'a config that the self-test wrote',
     'tasks/detection/render_hook.py mmcv.imread': 'looks at the header first, see compat',
     'zoo/transfer.py opener.open': 'an address',

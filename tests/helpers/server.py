@@ -16,12 +16,12 @@ def entry(*urls, hashed=True, **fields) -> Entry:
     size, sha256 = (len(DATA), hashlib.sha256(DATA).hexdigest()) if hashed else (None, None)
     return Entry(
         name='net', file='net.pth', size=size, sha256=sha256, urls=urls, kind='backbone',
-        licence='none', about='test', backbone=None, **fields,
+        license='none', about='test', backbone=None, **fields,
     )  # fmt: skip
 
 
 class Server:
-    """Serves ``data`` at any path; ``mode`` picks the misbehaviour, one per request if a list."""
+    """Serves ``data`` at any path; ``mode`` picks the misbehavior, one per request if a list."""
 
     def __init__(self, data: bytes, mode='good'):
         self.data, self.mode = data, mode

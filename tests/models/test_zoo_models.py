@@ -35,7 +35,7 @@ def write_manifest(folder, file):
     data = file.read_bytes()
     entry = {
         'file': file.name, 'size': len(data), 'sha256': hashlib.sha256(data).hexdigest(),
-        'urls': [file.as_uri()], 'kind': 'backbone', 'licence': 'none', 'about': 'test',
+        'urls': [file.as_uri()], 'kind': 'backbone', 'license': 'none', 'about': 'test',
         'backbone': BACKBONE,
     }  # fmt: skip
     (folder / 'manifest.json').write_text(json.dumps({'tiny': entry}))

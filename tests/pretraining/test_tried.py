@@ -20,21 +20,21 @@ def test_the_better_setting_is_written(tmp_path, forked, monkeypatch, capsys):
     monkeypatch.setattr(tried, 'LEAST_SECONDS', 0.0)
     monkeypatch.setattr(tried, 'FEWEST_STEPS', 1)
     monkeypatch.setattr(tried, 'run_trial', lambda config, ranks: SimpleNamespace(step=0.5))
-    judged, real = [], tried.judge
+    measured, real = [], tried.measure_setting
 
-    def judge(work, config):
+    def measure(work, config):
         """The third is made the best: smaller views."""
-        judged.append((work.name, config.train_dataloader.dataset.pipeline[0].views[0].size))
+        measured.append((work.name, config.train_dataloader.dataset.pipeline[0].views[0].size))
         steps, kept, error = real(work, config)
         assert steps >= 1
         assert 0 <= kept <= 1
         return steps, 1.5 if work.name == 'run_2' else kept, error
 
-    monkeypatch.setattr(tried, 'judge', judge)
+    monkeypatch.setattr(tried, 'measure_setting', measure)
     folder, out = make_folder(tmp_path / 'images', count=8, size=40), tmp_path / 'mine.py'
     line = ['--data', str(folder), '--config', str(RECIPE), '--epochs', '1', '--out', str(out)]
     assert main(['plan', *line, '--classes', '5', '--try', '4s']) == 0
-    assert judged == [(f'run_{i}', 32) for i in range(4)]  # all on the views of the plan
+    assert measured == [(f'run_{i}', 32) for i in range(4)]  # all on the views of the plan
     printed = capsys.readouterr().out
     chosen = [row for row in printed.splitlines() if row.endswith('chosen')]
     assert 'views of 75% of the size' in chosen[0]

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tests.helpers.server import entry
@@ -27,3 +29,16 @@ def test_bad_entries_and_manifests_that_cannot_be_read_are_named(tmp_path):
         (tmp_path / 'bad.json').write_text(text)
         with pytest.raises(UserError, match=r'bad\.json is not valid'):
             read_manifest(tmp_path / 'bad.json')
+
+
+def test_the_british_key_of_version_0_1_is_read(tmp_path):
+    fields = {
+        k: v for k, v in vars(entry('https://host/net.pth')).items() if k not in ('folder', 'name')
+    }
+    old = {'licence' if key == 'license' else key: value for key, value in fields.items()}
+    path = tmp_path / 'manifest.json'
+    path.write_text(json.dumps({'net': old | {'licence': 'MIT'}}))
+    assert read_manifest(path)['net'].license == 'MIT'
+    path.write_text(json.dumps({'net': old | {'license': 'MIT'}}))
+    with pytest.raises(UserError, match='an entry has both license and licence'):
+        read_manifest(path)

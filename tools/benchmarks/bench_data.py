@@ -203,25 +203,25 @@ def with_workers(files: list[Path], size: int, workers: int, rounds: int) -> dic
 
 
 def batch_cost(size: int, batch_size: int = 104, rounds: int = 5) -> None:
-    """What a batch costs from samples to normalised input: uint8 until the device, or float."""
+    """What a batch costs from samples to normalized input: uint8 until the device, or float."""
     preprocess = SelfSupDataPreprocessor(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=True
     )
     image = torch.randint(0, 256, (3, size, size), dtype=torch.uint8)
     for name, dtype in (('uint8', torch.uint8), ('float32', torch.float32)):
         packed = PackInputs()({'img': [image.to(dtype)] * 2})
-        collate, normalise = [], []
+        collate, normalize = [], []
         for _ in range(rounds):
             start = time.perf_counter()
             batch = default_collate([packed] * batch_size)
             collate.append(time.perf_counter() - start)
             start = time.perf_counter()
             preprocess(batch)
-            normalise.append(time.perf_counter() - start)
+            normalize.append(time.perf_counter() - start)
         megabytes = 2 * batch_size * 3 * size**2 * dtype.itemsize / 1e6
         print(f'  {name}: {megabytes:.0f} MB a batch of {batch_size} through workers and bus, '
               f'collate {1e3 * statistics.median(collate):.0f} ms, '
-              f'normalise (CPU) {1e3 * statistics.median(normalise):.0f} ms')  # fmt: skip
+              f'normalize (CPU) {1e3 * statistics.median(normalize):.0f} ms')  # fmt: skip
 
 
 def generate(folder: Path, count: int, height: int = 375, width: int = 500) -> list[Path]:
@@ -234,9 +234,9 @@ def generate(folder: Path, count: int, height: int = 375, width: int = 500) -> l
         waves = np.fft.irfft2(
             np.fft.rfft2(rng.standard_normal((3, height, width))) * falloff, (height, width)
         )
-        grey = waves[:1] / waves[:1].std() * 45
-        colours = waves / waves.std((1, 2), keepdims=True) * 20
-        image = (118 + grey + colours).clip(0, 255).astype(np.uint8).transpose(1, 2, 0)
+        gray = waves[:1] / waves[:1].std() * 45
+        colors = waves / waves.std((1, 2), keepdims=True) * 20
+        image = (118 + gray + colors).clip(0, 255).astype(np.uint8).transpose(1, 2, 0)
         paths.append(folder / f'{i:04}.jpg')
         Image.fromarray(image).save(paths[-1], quality=90)
     return paths

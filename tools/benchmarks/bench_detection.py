@@ -113,7 +113,7 @@ def draw(points: list[dict], path: Path) -> None:
     steps = [point['iteration'] for point in points]
     for key, label in (('box_ap50', 'boxes'), ('mask_ap50', 'masks')):
         axes.plot(steps, [point[key] for point in points], marker='o', label=label)
-    axes.axhline(GOAL, color='grey', linestyle=':', label='goal for boxes')
+    axes.axhline(GOAL, color='gray', linestyle=':', label='goal for boxes')
     axes.set(xlabel='iteration', ylabel='AP50 on the 8 training images', ylim=(0, 1))
     axes.legend()
     plt.savefig(path, dpi=120, bbox_inches='tight')

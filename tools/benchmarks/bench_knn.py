@@ -16,7 +16,7 @@ from ttl_mm.evaluation import knn_classify
 
 
 def features(count: int, dim: int, centers: torch.Tensor, spread: float, seed: int):
-    """(count, dim) features around centres, in class order, and their labels."""
+    """(count, dim) features around centers, in class order, and their labels."""
     rng = torch.Generator().manual_seed(seed)
     labels = torch.arange(count) % len(centers)
     x = torch.randn(count, dim, generator=rng).mul_(spread)
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=2)
     parser.add_argument('--threads', type=int, default=torch.get_num_threads())
     parser.add_argument('--classes', type=int, default=1000)
-    parser.add_argument('--spread', type=float, default=1.0, help='noise around class centres')
+    parser.add_argument('--spread', type=float, default=1.0, help='noise around class centers')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
 

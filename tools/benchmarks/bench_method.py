@@ -65,7 +65,7 @@ def row_loop(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 def bench_head(rows: int, threads: int, args: argparse.Namespace) -> str:
     torch.set_num_threads(threads)
     rounds, device, clock = 10 * args.rounds, args.device, clock_of(args)
-    # new numbers in every round, so that nothing is learnt from the round before
+    # new numbers in every round, so that nothing is learned from the round before
     queries = [torch.randn(rows, 256, device=device, requires_grad=True) for _ in range(8)]
     keys = [torch.randn(rows, 256, device=device) for _ in range(8)]
 

@@ -147,7 +147,7 @@ def train(contender: Contender, args: argparse.Namespace, out: Path) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def judge(weights: str, args: argparse.Namespace, out: Path) -> dict[str, float]:
+def evaluate(weights: str, args: argparse.Namespace, out: Path) -> dict[str, float]:
     """KNN and linear accuracy by ``ttl eval``."""
     command = [sys.executable, '-m', 'ttl_mm', 'eval', weights, '--data', str(args.data), '--knn']
     command += ['--linear', '--neighbors', str(NEIGHBORS), '--size', str(args.size)]
@@ -173,7 +173,7 @@ def main() -> None:
         result = out / 'result.json'
         if not result.is_file():
             found = train(CONTENDERS[name], args, out)
-            found |= judge(found['weights'], args, out)
+            found |= evaluate(found['weights'], args, out)
             result.write_text(json.dumps(found, indent=1))
         print(name, f'{args.epochs} epochs', result.read_text(), flush=True)
 

@@ -3,7 +3,7 @@
     python tools/benchmarks/views_against_pillow.py DIR [--images 100] [--size 224]
 
 Parameters are drawn as in training. Prints the mean absolute difference and the 99th percentile in
-grey levels over all pixels of all images, and exits with 1 above 1.5 or 6.
+gray levels over all pixels of all images, and exits with 1 above 1.5 or 6.
 """
 
 import argparse

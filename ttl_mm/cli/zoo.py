@@ -65,7 +65,7 @@ def _list(args: Namespace) -> None:
         state = status(entry, args.cache)
         print(f'{entry.name}  ({size}, {"here" if state == "ok" else state})')
         print(printable(f'    {entry.about}'))
-        print(printable(f'    {entry.kind}: {KINDS[entry.kind]}; license: {entry.licence}'))
+        print(printable(f'    {entry.kind}: {KINDS[entry.kind]}; license: {entry.license}'))
         print(printable(f'    images: {entry.images}'))
         if entry.sha256 is None:
             print('    no published hash: needs --allow-unhashed, is pinned at the first fetch')
@@ -127,7 +127,7 @@ def _publish(args: Namespace) -> None:
         half=args.half,
         suffix='.safetensors' if args.safetensors else '.pth',
         about=args.about,
-        licence=args.license,
+        license=args.license,
         config=args.config,
         overwrite=args.overwrite,
     )

@@ -42,7 +42,7 @@ def evaluation_pipeline(size: int, bands: dict | None = None) -> list[dict]:
 
 
 def open_splits(data: str, size: int, bands: dict | None = None) -> tuple[dict[str, Dataset], str]:
-    """The labelled splits ``train`` and ``test``, and a phrase that says how they were made.
+    """The labeled splits ``train`` and ``test``, and a phrase that says how they were made.
 
     Args:
         data: a folder with ``train`` and ``val`` or ``test``, each with a sub-folder per class; or
@@ -75,9 +75,9 @@ def _from_folder(path: str, size: int, bands: dict | None) -> tuple[dict, str]:
     root = Path(path)
     if folders := split_folders(root):
         test = folders['test']
-        splits = {name: labelled_folder(folder, size, bands) for name, folder in folders.items()}
+        splits = {name: labeled_folder(folder, size, bands) for name, folder in folders.items()}
         return splits, f'folders train and {test.name}'
-    whole = labelled_folder(root, size, bands)
+    whole = labeled_folder(root, size, bands)
     held_out = hold_out(list(whole.names), whole.labels, whole.metainfo['classes'])
     chosen = {'train': ~held_out, 'test': held_out}
     parts = {name: Part(whole, np.flatnonzero(rows)) for name, rows in chosen.items()}
@@ -91,7 +91,7 @@ def split_folders(root: Path) -> dict[str, Path]:
     return {'train': train, 'test': test} if test is not None and train.is_dir() else {}
 
 
-def labelled_folder(root: str | Path, size: int, bands: dict | None = None) -> ImageFolder:
+def labeled_folder(root: str | Path, size: int, bands: dict | None = None) -> ImageFolder:
     """The images of a folder with one sub-folder per class, as an evaluation sees them.
 
     Of a folder with the splits train and val they are those of train.

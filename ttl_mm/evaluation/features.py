@@ -37,7 +37,7 @@ def extract_features(
     Args:
         backbone: maps images to feature maps.
         preprocessor: moves a batch to the backbone's device and normalizes it.
-        dataset: labelled; its items are as PackInputs makes them, the same on every access.
+        dataset: labeled; its items are as PackInputs makes them, the same on every access.
         path: the file to make.
         about: origin of the weights and of the images, kept in the file.
         stages: which stages, counted from 1.

@@ -21,7 +21,7 @@ KS = (10, 20, 100, 200)
 TEMPERATURE = 0.07
 # what must be the same for two files to be of one model, and its name in a message
 _OF_THE_MODEL = {'weights': 'weights', 'stage': 'stages', 'crop': 'sizes of the images',
-                 'normalisation': 'normalizations of the images'}  # fmt: skip
+                 'normalization': 'normalizations of the images'}  # fmt: skip
 
 
 def check_pair(train: Features, test: Features) -> None:
@@ -79,7 +79,7 @@ def evaluate_features(
             add_classifier('weighted kNN, cosine', {'k': k, 'temperature': t}, predicted)
     if 'linear' in protocols:
         predicted = linear_classify(*data, device=device)
-        settings: dict = {'features': 'centre crops', 'penalty': 'none', 'solver': 'L-BFGS'}
+        settings: dict = {'features': 'center crops', 'penalty': 'none', 'solver': 'L-BFGS'}
         add_classifier('logistic regression on frozen features', settings, predicted)
     if 'lowshot' in protocols:
         for shots, values in low_shot(*data, test.labels).items():

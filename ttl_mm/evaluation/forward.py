@@ -84,6 +84,6 @@ def require_labels(samples: Sequence) -> Tensor:
         if 'gt_label' not in sample:
             raise UserError(
                 f'{sample.get("img_path", "an image")} has no label: evaluation needs one for '
-                'every image; keep unlabelled images out of the folder.'
+                'every image; keep unlabeled images out of the folder.'
             )
     return torch.cat([sample.gt_label for sample in samples]).cpu()

@@ -26,7 +26,7 @@ def linear_classify(
 ):  # fmt: skip
     """Predict a label for every test sample by multinomial logistic regression.
 
-    On separable features the optimum lies at infinity, and where the minimiser stops depends on the
+    On separable features the optimum lies at infinity, and where the minimizer stops depends on the
     scale of the features: they are taken as they are. Arguments and result are those of
     :func:`ttl_mm.evaluation.knn_classify`; there are at most ``max_iter`` steps of L-BFGS, which
     ends where no gradient exceeds 1e-4. ``alive`` is called in every one.
@@ -48,7 +48,7 @@ def linear_classify(
 def fit_logistic(
     features, codes, num_classes: int, max_iter: int, device, alive=lambda: None
 ) -> Tensor:
-    """Weights (D, C), and biases in one more row, that minimise the mean cross-entropy."""
+    """Weights (D, C), and biases in one more row, that minimize the mean cross-entropy."""
     shape = features.shape[1] + 1, num_classes
     kept = _resident(features, device)  # moved and converted once, not in every step
     targets = torch.as_tensor(codes, device=device)

@@ -15,7 +15,7 @@ def low_shot(
     train_features, train_labels, test_features, test_labels,
     shots: Sequence[int] = SHOTS, draws: int = 5, cost: float = 1.0, seed: int = 0,
 ) -> dict[int, np.ndarray]:  # fmt: skip
-    """Top-1 accuracies in percent, (draws,) for each number of labelled images per class.
+    """Top-1 accuracies in percent, (draws,) for each number of labeled images per class.
 
     The mean of the drawn features is taken off, then features are scaled to length 1: pooled
     features share a large mean, which would leave little for the margin. The classifier is

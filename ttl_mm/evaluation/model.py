@@ -73,7 +73,7 @@ def load_model(
         'checkpoint': path.name,
         'checkpoint_sha256': sha256_of(path),
         'architecture': title,
-        'normalisation': {key: preprocessor_cfg.get(key) for key in ('mean', 'std', 'to_rgb')},
+        'normalization': {key: preprocessor_cfg.get(key) for key in ('mean', 'std', 'to_rgb')},
     }
     if trained is not None:
         about['trained_size'] = trained.size

@@ -1,4 +1,4 @@
-"""How good are the features of a backbone? Quick classifiers on two labelled datasets.
+"""How good are the features of a backbone? Quick classifiers on two labeled datasets.
 
 :class:`Probe` measures; :class:`ttl_mm.engine.ProbeHook` does so while a network trains, ``ttl zoo
 measure`` and the report do it for a checkpoint.
@@ -35,7 +35,7 @@ class Probe:
     logistic regression on the same features. Images are not augmented.
 
     Args:
-        train: A labelled dataset or its config, with a pipeline that ends in PackInputs.
+        train: A labeled dataset or its config, with a pipeline that ends in PackInputs.
         test: The same, of the images to classify.
         neighbors: How many of them vote.
         temperature: The vote of a neighbor is exp(cosine / temperature).

@@ -122,7 +122,7 @@ def extract_splits(
     size = size or default_size(network, about.get('trained_size'))
     splits, how = open_splits(data, size, about.get('bands'))
     edge = next(step['scale'] for step in evaluation_pipeline(size) if 'scale' in step)
-    about |= {'crop': f'short side {edge}, centre {size}, bilinear', 'split': how}
+    about |= {'crop': f'short side {edge}, center {size}, bilinear', 'split': how}
     paths = _feature_files(folder)
     for (name, split), path in zip(splits.items(), paths):
         extract_features(

@@ -16,7 +16,7 @@ from ttl_mm.checkpoint.load import resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.data import labelled_folder
+from ttl_mm.evaluation.data import labeled_folder
 from ttl_mm.evaluation.feature_file import is_feature_file, read_features
 from ttl_mm.evaluation.features import extract_features
 from ttl_mm.evaluation.forward import evaluating, images_of, pooled, require_labels
@@ -48,7 +48,7 @@ def from_model(checkpoint: str, config: str, data: str, size: int | None = None)
     load_state(model, tensors_of(content), checkpoint)
     trained = input_settings(content)
     size = size or default_size(model.backbone, trained.size if trained else None)
-    dataset = labelled_folder(data, size, trained.bands if trained else None)
+    dataset = labeled_folder(data, size, trained.bands if trained else None)
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     columns: list[tuple[Tensor, ...]] = []
     with evaluating(model):
@@ -75,7 +75,7 @@ def open_source(
             raise UserError(f'{source} has features of a backbone: --head needs a checkpoint.')
         found = read_features(source)
     elif data is None:
-        raise UserError(f'{source} is a checkpoint: name labelled images with --data DIR.')
+        raise UserError(f'{source} is a checkpoint: name labeled images with --data DIR.')
     elif head:
         if config is None:
             raise UserError('--head looks at the whole model: name its config with --config.')
@@ -84,6 +84,6 @@ def open_source(
         path = out_dir / f'{Path(source.rpartition("://")[2]).stem}.features'
         backbone, preprocessor, about = load_model(source, config)
         size = size or default_size(backbone, about.get('trained_size'))
-        dataset = labelled_folder(data, size, about.get('bands'))
+        dataset = labeled_folder(data, size, about.get('bands'))
         found = extract_features(backbone, preprocessor, dataset, path, about)
     return Source(torch.tensor(found.features), torch.tensor(found.labels))

@@ -51,7 +51,7 @@ def compare(
     """
     field = contestants(sources, data, out, options)
     correct: Correct = {
-        protocol: {one.name: one.judge(protocol, seeds, epochs) for one in field}
+        protocol: {one.name: one.classify_test_images(protocol, seeds, epochs) for one in field}
         for protocol in protocols
     }
     first, *others = (one.name for one in field)

@@ -50,7 +50,7 @@ class Contestant:
     def is_table(self) -> bool:
         return Path(self.file).suffix in TABLES
 
-    def judge(self, protocol: str, seeds: int, epochs: int) -> np.ndarray:
+    def classify_test_images(self, protocol: str, seeds: int, epochs: int) -> np.ndarray:
         """(seeds, Q): whether the classifier of each draw labels each test image correctly."""
         if protocol not in FROZEN:
             return np.stack([self._finetune(seed, epochs) for seed in range(seeds)])

@@ -33,7 +33,7 @@ def publish(
     half: bool = False,
     suffix: str = '.pth',
     about: str = '',
-    licence: str = 'Apache-2.0',
+    license: str = 'Apache-2.0',
     config: str | None = None,
     overwrite: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
@@ -49,7 +49,7 @@ def publish(
         half: Store float16: half the size, loaded into float32 as it is.
         suffix: '.pth' or '.safetensors'.
         about: One line on what was trained on what.
-        licence: The licence of the file.
+        license: The license of the file.
         config: Path of the config in the repository.
         overwrite: Whether an entry of other content may be replaced.
 
@@ -67,7 +67,7 @@ def publish(
         'name': name,
         'kind': kind,
         'architecture': layouts.architecture(shapes),
-        'licence': licence,
+        'license': license,
         'written_by': f'ttl_mm {__version__}',
         **{key: facts[key] for key in _FACTS if isinstance(facts.get(key), int)},
     }
@@ -85,7 +85,7 @@ def publish(
             'sha256': digest,
             'urls': [path.name],
             'kind': kind,
-            'licence': licence,
+            'license': license,
             'about': about,
             'backbone': layouts.backbone_config(shapes),
             'config': config,

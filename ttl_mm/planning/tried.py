@@ -109,7 +109,7 @@ def try_settings(
             say(f'Trying {setting.name} for {part:.0f} s ...')
             work = folder / f'run_{i}'
             _train(short_config(config, steps, part), folder / f'run_{i}.py', work, devices)
-            found.append(Tried(setting, *judge(work, configs[0])))
+            found.append(Tried(setting, *measure_setting(work, configs[0])))
     return found
 
 
@@ -145,7 +145,7 @@ def _train(config: Config, path: Path, work: Path, devices: int) -> None:
         raise UserError(f'a setting on trial ended with code {code}: {last}')
 
 
-def judge(work: Path, config: Config) -> tuple[int, float, float]:
+def measure_setting(work: Path, config: Config) -> tuple[int, float, float]:
     """Steps of a finished run, and what its features keep of their neighbors, by these views."""
     path, _ = newest_valid(work)
     if path is None:

@@ -1,4 +1,4 @@
-"""The verdicts of the self-test: each a pure function from what was measured to one line."""
+"""The checks of the self-test: each a pure function from what was measured to one line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -42,11 +42,13 @@ class Check(NamedTuple):
     remedy: str = ''
 
 
-def verdict(name: str, good: bool, found: str, remedy: str) -> Check:
+def result(name: str, good: bool, found: str, remedy: str) -> Check:
+    """A check that passed, or failed and then needs its remedy."""
     return Check(name, PASS, found) if good else Check(name, FAIL, found, remedy)
 
 
 def skipped(name: str, why: str) -> Check:
+    """A check that says nothing on this machine."""
     return Check(name, NOT_APPLICABLE, why)
 
 
@@ -65,7 +67,7 @@ def check_gradient(
     )
     good = all(device[part] <= bounds[part] for part in floor)
     remedy = f'this device does not compute what a CPU does: {UPDATE_TORCH}'
-    return verdict(name, good, found, remedy)
+    return result(name, good, found, remedy)
 
 
 def check_ops(measured: Mapping[str, Any]) -> Check:
@@ -76,8 +78,8 @@ def check_ops(measured: Mapping[str, Any]) -> Check:
     built = f'built for {measured["built_for"]}, run on {device}'
     if wrong := measured.get('wrong'):
         remedy = 'build them on a machine with this GPU and CUDA: `make full` there (FORCE_CUDA=1)'
-        return verdict(name, False, f'{built}: {wrong}', remedy)
-    return verdict(name, True, f'{built}: nms and roi_align as on paper', '')
+        return result(name, False, f'{built}: {wrong}', remedy)
+    return result(name, True, f'{built}: nms and roi_align as on paper', '')
 
 
 def check_group(backend: str, ranks: Sequence[Mapping[str, Any]]) -> Check:
@@ -90,7 +92,7 @@ def check_group(backend: str, ranks: Sequence[Mapping[str, Any]]) -> Check:
     if wrong:
         found += f'; the sum is {", ".join(wrong)} and not {expected}'
     remedy = f'choose another network interface with {backend.upper()}_SOCKET_IFNAME=NAME'
-    return verdict(backend, not wrong, found, remedy)
+    return result(backend, not wrong, found, remedy)
 
 
 def check_same_on_ranks(name: str, digests: Sequence[str], what: str) -> Check:
@@ -99,13 +101,13 @@ def check_same_on_ranks(name: str, digests: Sequence[str], what: str) -> Check:
     for rank, digest in enumerate(digests):
         groups.setdefault(digest, []).append(str(rank))
     if len(groups) == 1:
-        return verdict(name, True, f'{what} equal on all {len(digests)} ranks, to the last bit', '')
+        return result(name, True, f'{what} equal on all {len(digests)} ranks, to the last bit', '')
     split = ' | '.join(', '.join(ranks) for ranks in groups.values())
     remedy = (
         'gradients do not reach every rank: check find_unused_parameters and model_wrapper_cfg '
         'of the config, then NCCL_P2P_DISABLE=1'
     )
-    return verdict(name, False, f'{what} differ between ranks {split}', remedy)
+    return result(name, False, f'{what} differ between ranks {split}', remedy)
 
 
 def check_infinity(
@@ -130,9 +132,9 @@ def check_infinity(
         problems.append('the log has no line about it')
     found = f'iteration {at} of {len(scales[0])}: loss scale {before:g} -> {after:g}'
     if not problems:
-        return verdict('infinity under AMP', True, f'{found}, step skipped, logged, went on', '')
+        return result('infinity under AMP', True, f'{found}, step skipped, logged, went on', '')
     remedy = 'train with --amp bf16 or off, and report it with --out'
-    return verdict('infinity under AMP', False, f'{found}; {"; ".join(problems)}', remedy)
+    return result('infinity under AMP', False, f'{found}; {"; ".join(problems)}', remedy)
 
 
 def check_resume(
@@ -147,14 +149,14 @@ def check_resume(
     """
     name, remedy = 'resume', 'do not rely on --resume here; report it with --out'
     if missing := whole.keys() ^ resumed.keys():
-        return verdict(name, False, f'{sorted(missing)[0]} is in one of the runs only', remedy)
+        return result(name, False, f'{sorted(missing)[0]} is in one of the runs only', remedy)
     if all(whole[key].equal(resumed[key]) for key in whole):
-        return verdict(name, True, 'the interrupted run ends with the same weights, bit by bit', '')
+        return result(name, True, 'the interrupted run ends with the same weights, bit by bit', '')
     off, way = distance(whole, resumed), distance(whole, start)
     share = off / way if way else float('inf')
     bound = 'every bit must agree on this device' if exact else f'bound {RESUME_BOUND:.0%}'
     found = f'differs by {share:.2%} of the way since the interruption ({bound})'
-    return verdict(name, not exact and share <= RESUME_BOUND, found, remedy)
+    return result(name, not exact and share <= RESUME_BOUND, found, remedy)
 
 
 def distance(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> float:
@@ -177,7 +179,7 @@ def check_size(sizes: Mapping[str, int], expected: Mapping[str, int], ranks: int
         f'gradient are {expected[worst] / MB:.1f} MB, at most {limits[worst] / MB:.1f} is right'
     )
     remedy = 'a hook stores more than it must: look at what it adds in before_save_checkpoint'
-    return verdict('checkpoint size', good, found, remedy)
+    return result('checkpoint size', good, found, remedy)
 
 
 def check_speed(images_per_s: float, data_wait: float) -> Check:
@@ -187,7 +189,7 @@ def check_speed(images_per_s: float, data_wait: float) -> Check:
         'raise train_dataloader.num_workers up to the cores of a rank (Slurm: --cpus-per-task), '
         'or put the images on a faster disk'
     )
-    return verdict('speed', data_wait <= WAIT_BOUND, f'{found} (bound {WAIT_BOUND:.0%})', remedy)
+    return result('speed', data_wait <= WAIT_BOUND, f'{found} (bound {WAIT_BOUND:.0%})', remedy)
 
 
 def check_memory(peak: int, estimate: float, slack: float = 0.0) -> Check:
@@ -201,4 +203,4 @@ def check_memory(peak: int, estimate: float, slack: float = 0.0) -> Check:
         'plan with less memory than the device has (`ttl plan --memory`), a smaller batch, or '
         '--checkpoint-activations'
     )
-    return verdict('memory', peak <= bound, found, remedy)
+    return result('memory', peak <= bound, found, remedy)

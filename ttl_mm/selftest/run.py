@@ -20,7 +20,7 @@ from ttl_mm.engine.runner.precision import choose_precision
 from ttl_mm.errors import UserError
 from ttl_mm.planning.recipe import default_recipe
 from ttl_mm.selftest.checks import FAIL, Check
-from ttl_mm.selftest.judges import JUDGES, Found
+from ttl_mm.selftest.part_checks import PART_CHECKS, Found
 from ttl_mm.selftest.ranks import FIRST, SECOND, Job, findings, log_tails, run_ranks
 from ttl_mm.selftest.small_recipe import (
     EPOCH,
@@ -93,7 +93,7 @@ def run_selftest(
         run_ranks(job, FIRST, start_method)
         run_ranks(job, SECOND, start_method)
         found = findings(job.folder, ranks)
-        results = [check for judge in JUDGES for check in judge(job, found, device)]
+        results = [check for part in PART_CHECKS for check in part(job, found, device)]
         logs = log_tails(job.folder)
     seconds = time.monotonic() - began
     return Report(describe_machine(config, ranks), results, found, logs, seconds)

@@ -49,7 +49,7 @@ class Entry:
     sha256: str | None
     urls: tuple[str, ...]
     kind: str
-    licence: str
+    license: str
     about: str
     backbone: dict[str, Any] | None
     images: str = 'ImageNet mean and std, RGB'  # how to normalize them
@@ -81,7 +81,7 @@ class Entry:
 
     def _check_types(self) -> None:
         """Every field is what its annotation says, and no text is endless."""
-        texts = [self.name, self.file, self.kind, self.licence, self.about, self.images,
+        texts = [self.name, self.file, self.kind, self.license, self.about, self.images,
                  self.config or '', self.sha256 or '']  # fmt: skip
         problem = None
         for many in (self.urls, self.redirect_hosts):
@@ -147,7 +147,7 @@ def read_manifest(path: str | Path | None = None) -> dict[str, Entry]:
     try:
         content = read_json(path)
         return {
-            name: Entry(name=name, folder=path.parent, **_tuples(fields))
+            name: Entry(name=name, folder=path.parent, **_fields(fields))
             for name, fields in content.items()
         }
     except OSError as error:
@@ -158,8 +158,12 @@ def read_manifest(path: str | Path | None = None) -> dict[str, Entry]:
         raise UserError(f'the manifest {path} is not valid: {error}.') from error
 
 
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
+def _fields(entry: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an entry; manifests written by 0.1 say ``licence``."""
+    renamed = {'license' if key == 'licence' else key: value for key, value in entry.items()}
+    if len(renamed) < len(entry):
+        raise ValueError('an entry has both license and licence')
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in renamed.items()}
 
 
 def find_entry(name: str, manifest: str | Path | None = None) -> Entry:

@@ -1,7 +1,7 @@
 # The data of DeepCluster and ODC: augmented to train on, plain to cluster.
 _base_ = ['../../_base_/datasets/imagenet.py', '../../_base_/default_runtime.py']
 
-grey = dict(
+gray = dict(
     type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.2989)
 )
 train_dataloader = dict(
@@ -14,7 +14,7 @@ train_dataloader = dict(
             dict(type='RandomFlip', prob=0.5),
             dict(type='mmselfsup.RandomRotation', degrees=2),
             dict(type='ColorJitter', brightness=0.4, contrast=0.4, saturation=1.0, hue=0.5),
-            grey,
+            gray,
             dict(type='mmselfsup.PackSelfSupInputs', algorithm_keys=['sample_idx']),
         ],
     ),

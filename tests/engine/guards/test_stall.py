@@ -99,11 +99,11 @@ class SlowTransform:
 
 
 PROBE = """
-labelled = dict(
+labeled = dict(
     type='ttl_mm.ImageFolder', data_root=train_dataloader['dataset']['data_root'], with_label=True,
     pipeline=[dict(type='LoadImageFromFile'), dict(type='SlowTransform'), dict(type='PackInputs')],
 )
-probe = dict(type='ttl_mm.ProbeHook', train=labelled, test=labelled, batch_size=4, interval=9)
+probe = dict(type='ttl_mm.ProbeHook', train=labeled, test=labeled, batch_size=4, interval=9)
 default_hooks.update(probe=probe)
 """
 

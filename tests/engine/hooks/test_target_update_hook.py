@@ -99,7 +99,7 @@ def test_step_under_accumulation_is_one_on_the_mean_of_the_losses(tmp_path):
             expected = parameter.detach() - LR * parameter.grad
             torch.testing.assert_close(stepped.detach(), expected, rtol=1e-6, atol=1e-6, msg=name)
 
-    # three times nothing, then towards the network after its step
+    # three times nothing, then toward the network after its step
     for target in watch.targets[:3]:
         assert torch.equal(target, start)
     momentum = cosine_momentum(3, 40, 0.99)

@@ -118,7 +118,7 @@ def test_a_class_without_objects_is_named(coco):
     refused(coco, 'class without an object to train on: purple', classes=['red', 'purple'])
 
 
-def test_a_misspelt_class_of_the_validation_images_is_named(voc):
+def test_a_misspelled_class_of_the_validation_images_is_named(voc):
     path = voc / 'VOC2007/Annotations/test000.xml'
     for name in CLASSES:
         path.write_text(path.read_text().replace(f'<name>{name}<', '<name>gren<'))

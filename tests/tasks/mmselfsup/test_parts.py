@@ -86,8 +86,8 @@ def test_its_preprocessor_leads_to_the_same_loss():
     model = revert_sync_batchnorm(model)
     views = [torch.randint(0, 256, (8, 3, 24, 24), dtype=torch.uint8) for _ in range(2)]
     theirs = model.data_preprocessor({'inputs': views, 'data_samples': None}, True)
-    normalise = dict(mean=(124, 116, 104), std=(58, 57, 57), to_rgb=True)
-    ours = MODELS.build(dict(type='mmpretrain.SelfSupDataPreprocessor', **normalise))
+    normalize = dict(mean=(124, 116, 104), std=(58, 57, 57), to_rgb=True)
+    ours = MODELS.build(dict(type='mmpretrain.SelfSupDataPreprocessor', **normalize))
     expected = model(**ours({'inputs': views, 'data_samples': None}, True), mode='loss')['loss']
     model.set_progress(seed=0, iteration=0)  # the same again
     assert model(*theirs, mode='loss')['loss'].item() == expected.item()

@@ -25,7 +25,7 @@ class ProbeHook(Hook):
     what they were, so the weights are bit-equal with and without the hook.
 
     Args:
-        train: Config of a labelled dataset, see :class:`ttl_mm.evaluation.probe.Probe`.
+        train: Config of a labeled dataset, see :class:`ttl_mm.evaluation.probe.Probe`.
         test: The same, of the images to classify.
         interval: Every how many epochs.
         linear_interval: Every how many epochs the linear probe is fitted, as often as kNN by

@@ -37,7 +37,7 @@ def open_source(weights: str, size: int | None = None) -> Source:
     else:  # known: load_model has built it by these shapes
         config = layouts.backbone_config(shapes_of(load_backbone_state(path))) or {}
     width: Any = backbone.feat_dim
-    pixels = about['normalisation']
+    pixels = about['normalization']
     edge = size or default_size(backbone, about.get('trained_size'))
     sizes: Any = getattr(backbone, 'sizes', None)
     if sizes is not None and not sizes.allows(edge):

@@ -1,7 +1,6 @@
-"""From what the ranks wrote down to the checks: one judge for each part of the self-test.
+"""From what the ranks wrote down to the checks: one function for each part of the self-test.
 
-A judge gives the functions of :mod:`~ttl_mm.selftest.checks` their figures, or says why there are
-none.
+It gives the functions of :mod:`~ttl_mm.selftest.checks` their figures, or says why there are none.
 """
 
 import re
@@ -39,7 +38,8 @@ def _unknown(name: str, found: Found, stage: str) -> Check | None:
     return None
 
 
-def judge_training(job: Job, found: Found, device: str) -> list[Check]:
+def training_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether every rank went through the run of the recipe."""
     name = 'training'
     if job.ranks > 1 and any('error' in stages.get('connect', {}) for stages in found):
         return [skipped(name, 'the ranks are not connected')]
@@ -52,7 +52,8 @@ def judge_training(job: Job, found: Found, device: str) -> list[Check]:
     return [Check(name, PASS, f'{STEPS} iterations of the recipe on {job.ranks} ranks')]
 
 
-def judge_gradient(job: Job, found: Found, device: str) -> list[Check]:
+def gradient_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Loss and gradient of the device against float64, also in half precision where it is on."""
     names = 'loss and gradient', 'the same in half precision'
     if problem := _failed(names[0], found, 'gradient') or _unknown(names[0], found, 'gradient'):
         return [problem]
@@ -64,13 +65,15 @@ def judge_gradient(job: Job, found: Found, device: str) -> list[Check]:
     return [full, checks.check_gradient(names[1], *pair, checks.MIXED_FLOOR)]
 
 
-def judge_ops(job: Job, found: Found, device: str) -> list[Check]:
+def ops_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether the compiled ops of mmcv compute what their definition says."""
     name = 'compiled ops'
     problem = _failed(name, found, 'ops') or _unknown(name, found, 'ops')
     return [problem or checks.check_ops(found[0]['ops'])]
 
 
-def judge_network(job: Job, found: Found, device: str) -> list[Check]:
+def network_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether all ranks agree on a sum, over gloo and over NCCL."""
     if job.ranks == 1:
         return [skipped('gloo', 'one process'), skipped('nccl', 'one process')]
     if problem := _failed('gloo', found, 'connect') or _unknown('gloo', found, 'connect'):
@@ -83,7 +86,8 @@ def judge_network(job: Job, found: Found, device: str) -> list[Check]:
     return groups if len(groups) > 1 else [*groups, skipped('nccl', 'no GPU')]
 
 
-def judge_ranks(job: Job, found: Found, device: str) -> list[Check]:
+def ranks_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether all ranks end with the same online and target weights."""
     names = {'online': 'weights on all ranks', 'target': 'target on all ranks'}
     if job.ranks == 1:
         return [skipped(name, 'one process') for name in names.values()]
@@ -100,7 +104,8 @@ def judge_ranks(job: Job, found: Found, device: str) -> list[Check]:
     return results
 
 
-def judge_infinity(job: Job, found: Found, device: str) -> list[Check]:
+def infinity_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether an infinite loss under mixed precision costs one step and not the run."""
     name = 'infinity under AMP'
     if problem := _failed(name, found, 'infinity') or _unknown(name, found, 'infinity'):
         return [problem]
@@ -111,7 +116,8 @@ def judge_infinity(job: Job, found: Found, device: str) -> list[Check]:
     return [checks.check_infinity(INFINITY_AT, scales, moved, logged)]
 
 
-def judge_resume(job: Job, found: Found, device: str) -> list[Check]:
+def resume_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether an interrupted run ends with the weights of one that was not interrupted."""
     for stage in ('interrupt', 'resume'):
         if problem := _failed('resume', found, stage) or _unknown('resume', found, stage):
             return [problem]
@@ -121,7 +127,8 @@ def judge_resume(job: Job, found: Found, device: str) -> list[Check]:
     return [checks.check_resume(end, resumed, start, exact=device == 'cpu')]
 
 
-def judge_size(job: Job, found: Found, device: str) -> list[Check]:
+def size_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Whether a checkpoint holds weights and optimizer once, however many ranks there are."""
     if problem := _unknown('checkpoint size', found, 'whole'):
         return [problem]
     parts = found[0]['whole']['bytes']
@@ -139,7 +146,8 @@ def judge_size(job: Job, found: Found, device: str) -> list[Check]:
     return [checks.check_size(sizes, expected, job.ranks)]
 
 
-def judge_speed(job: Job, found: Found, device: str) -> list[Check]:
+def speed_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Images per second of the slowest rank, and the longest wait for data."""
     if problem := _unknown('speed', found, 'whole'):
         return [problem]
     slowest = min((stages['whole'] for stages in found), key=lambda run: run['images_per_s'])
@@ -147,7 +155,8 @@ def judge_speed(job: Job, found: Found, device: str) -> list[Check]:
     return [checks.check_speed(slowest['images_per_s'], max(waits))]
 
 
-def judge_memory(job: Job, found: Found, device: str) -> list[Check]:
+def memory_checks(job: Job, found: Found, device: str) -> list[Check]:
+    """Peak memory against the estimate of ``ttl plan``."""
     if problem := _unknown('memory', found, 'whole'):
         return [problem]
     recipe = job.folder / 'whole.py'
@@ -167,15 +176,15 @@ def judge_memory(job: Job, found: Found, device: str) -> list[Check]:
     return [checks.check_memory(peak, use.bytes_on_device(batch))]
 
 
-JUDGES: tuple[Callable[[Job, Found, str], list[Check]], ...] = (
-    judge_network,
-    judge_training,
-    judge_gradient,
-    judge_ops,
-    judge_ranks,
-    judge_infinity,
-    judge_resume,
-    judge_size,
-    judge_speed,
-    judge_memory,
+PART_CHECKS: tuple[Callable[[Job, Found, str], list[Check]], ...] = (
+    network_checks,
+    training_checks,
+    gradient_checks,
+    ops_checks,
+    ranks_checks,
+    infinity_checks,
+    resume_checks,
+    size_checks,
+    speed_checks,
+    memory_checks,
 )
