@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OURS = 'projects/efficiency_study/configs/{}.py'
+HELD_OUT_SEEDS = (2, 3)  # of runs that no constant was chosen on
 BASELINE = 'configs/baselines/{}_r14_cifar10mini_1xb104_20e.py'
 RATES = (0.01, 0.1, 0.5)
 METHODS = {
@@ -52,3 +53,11 @@ def jobs() -> Iterator[Job]:
         yield Job(f'{method}-lr3', method, 3.0)
     yield Job('byol-fixed_target', 'byol', model={'base_momentum': 1e-6})
     yield Job('ttl_ranks2-10-fixed_target', 'ttl_ranks2-10', model={'target_momentum': 1.0})
+
+
+def held_out_jobs() -> Iterator[Job]:
+    """Runs that only test the forecasts: every method, two lengths, seeds that no other run has."""
+    for seed in HELD_OUT_SEEDS:
+        for method in METHODS:
+            yield Job(f'{method}-seed{seed}', method, seed=seed)
+            yield Job(f'{method}-long-seed{seed}', method, seed=seed, epochs=8)

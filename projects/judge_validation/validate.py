@@ -1,16 +1,18 @@
 """Do measures without labels follow accuracy? Short runs of many kinds, measured on the way.
 
     OMP_NUM_THREADS=1 python projects/judge_validation/validate.py run --data DIR
+    OMP_NUM_THREADS=1 python projects/judge_validation/validate.py held_out --data DIR
     python projects/judge_validation/validate.py publish
 
 ``run`` does the runs that ``results`` does not hold yet and may be stopped at any time; DIR holds
-``cifar10_mini``. ``publish`` writes the tables of docs/judge.md from ``results``.
+``cifar10_mini``. ``held_out`` does those of ``held_out``, which only test forecasts. ``publish`` writes the tables of docs/judge.md from ``results``.
 """
 
 import argparse
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -19,7 +21,7 @@ from mmengine.registry import init_default_scope
 
 from projects.judge_validation.measure import Labeled, train_and_measure
 from projects.judge_validation.pages import DOCS, fill
-from projects.judge_validation.plan import jobs
+from projects.judge_validation.plan import Job, held_out_jobs, jobs
 from projects.judge_validation.tables import (
     IN_STUDY,
     comparable,
@@ -33,14 +35,16 @@ from projects.judge_validation.tables import (
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / 'results'
+HELD_OUT = HERE / 'held_out'
 TRIED = HERE / 'try.json'
 
 
-def run(data: Path, results: Path = RESULTS) -> None:
-    """Do what is missing."""
+def run(data: Path, planned: Iterable[Job], results: Path) -> None:
+    """Do the runs that ``results`` lacks."""
+    results.mkdir(exist_ok=True)
     init_default_scope('mmpretrain')
     labeled = Labeled(data)
-    for job in jobs():
+    for job in planned:
         path = results / f'{job.name}.json'
         if path.is_file():
             continue
@@ -66,13 +70,15 @@ def all_tables() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('what', choices=['run', 'publish'])
+    parser.add_argument('what', choices=['run', 'held_out', 'publish'])
     parser.add_argument('--data', type=Path, default=Path('data'))
     args = parser.parse_args()
     if args.what == 'run':
-        run(args.data)
-        return
-    fill(DOCS, all_tables())
+        run(args.data, jobs(), RESULTS)
+    elif args.what == 'held_out':
+        run(args.data, held_out_jobs(), HELD_OUT)
+    else:
+        fill(DOCS, all_tables())
 
 
 if __name__ == '__main__':
