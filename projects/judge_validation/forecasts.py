@@ -9,8 +9,10 @@ docs/judge.md and what the package forecasts by, ``ttl_mm/gauges/references.json
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,10 +24,13 @@ from projects.judge_validation.pages import DOCS, fill, markdown
 from projects.judge_validation.tables import read
 from ttl_mm.gauges.forecast import (
     FROM,
+    KINDS,
     GainCurve,
     Reference,
+    Tuning,
     calibrated,
     fit_gain,
+    kind_of,
     progress,
     scaled_error,
 )
@@ -36,8 +41,11 @@ ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / 'projects/efficiency_study/results'
 VALIDATION = Path(__file__).resolve().parent / 'results'
 WRITTEN = ROOT / 'ttl_mm/gauges/references.json'
+FREE = 7.5e-3  # trust in the first guess of an exponent that is left free
 KNN = 'probe/knn_top1'
 TOP = 100.0
+TRUSTS, NOISES, FALLS = (2.5, 7.5, 22.5), (0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0), (0.0, 0.5)
+SHARE = 0.8  # of the outcomes that an interval holds
 FAMILIES = ('simclr', 'direct', 'moco', 'byol', 'simsiam', 'swav')
 
 
@@ -76,6 +84,11 @@ class Case(NamedTuple):
     curve: GainCurve
     length: float
     outcome: float
+
+    @property
+    def kind(self) -> str:
+        """Which forecasts it is like."""
+        return kind_of(self.curve.seen, self.length)
 
 
 def accuracy_curves(study: Path = STUDY) -> list[Curve]:
@@ -126,12 +139,12 @@ def usual_exponent(curves: Sequence[Curve]) -> float:
     """Median of the exponents that fit whole runs of the longest kind best, the fit left free."""
     longest = max(c.epochs for c in curves)
     found = [
-        fit_gain(c.shares, c.values, 0.5, unit=1e-3).exponent for c in curves if c.epochs == longest
+        fit_gain(c.shares, c.values, 0.5, FREE).exponent for c in curves if c.epochs == longest
     ]
     return float(np.median(found))
 
 
-def cases(curves: Sequence[Curve], exponent: float, unit: float) -> Iterator[Case]:
+def cases(curves: Sequence[Curve], exponent: float, trust: float) -> Iterator[Case]:
     """Every forecast that the published runs allow."""
     others: dict[int, list[tuple[float, float]]] = {i: [] for i in range(len(curves))}
     for short, long in pairs(curves):
@@ -142,36 +155,97 @@ def cases(curves: Sequence[Curve], exponent: float, unit: float) -> Iterator[Cas
         for n in range(2, len(c.shares) + 1):
             if c.shares[n - 1] < FROM:
                 continue
-            fitted = fit_gain(c.shares[:n], c.values[:n], exponent, unit)
+            fitted = fit_gain(c.shares[:n], c.values[:n], exponent, trust)
             ends = [(1.0, c.values[-1])] if n < len(c.shares) else []
             for length, outcome in [*ends, *others[i]]:
                 yield Case(c.family, fitted, length, float(outcome))
 
 
-def coverage(curves: Sequence[Curve], unit: float) -> Iterator[tuple[Case, bool, float]]:
-    """Each forecast, whether its interval holds the outcome, and how wide the interval is.
+def choose_tuning(curves: Sequence[Curve], exponent: float, unit: float) -> Tuning:
+    """The constants with the lowest mean interval score; README.md has the rule."""
+    found = {trust: list(cases(curves, exponent, trust * unit)) for trust in TRUSTS}
+    grid = [Tuning(*some) for some in product(TRUSTS, NOISES, FALLS)]
+    return min(grid, key=lambda tuning: mean_score(found[tuning.trust], tuning, unit))
 
-    Exponent and quantiles come from the other methods alone.
+
+def mean_score(found: Sequence[Case], tuning: Tuning, unit: float) -> float:
+    """Mean interval score of the forecasts of each method, calibrated on the other methods.
+
+    The score of an interval is its width, and for an outcome outside of it 2 / (1 - share) times
+    the distance besides. Source: Gneiting and Raftery, Strictly Proper Scoring Rules, Prediction,
+    and Estimation, 2007.
     """
+    families, kinds = (np.array(some) for some in zip(*((c.family, c.kind) for c in found)))
+    errors = np.array([error_of(case, unit, tuning) for case in found])
+    scales = np.array([case.curve.uncertainty(case.length, unit, tuning) for case in found])
+    scores = np.empty(len(found))
+    for family, kind in product(set(families), KINDS):
+        own = (families == family) & (kinds == kind)
+        low, high = calibrated(errors[(families != family) & (kinds == kind)], SHARE)
+        outside = np.maximum(low - errors[own], errors[own] - high).clip(min=0)
+        scores[own] = high - low + 2 / (1 - SHARE) * outside
+    return float((scales * scores).mean())
+
+
+class Calibration(NamedTuple):
+    """What runs say about the forecasts of others."""
+
+    exponent: float
+    tuning: Tuning
+    bounds: Mapping[str, tuple[float, float]]
+
+
+def calibrate(curves: Sequence[Curve], unit: float) -> Calibration:
+    """Exponent, constants, and quantiles of the errors of each kind of forecast."""
+    exponent = usual_exponent(curves)
+    tuning = choose_tuning(curves, exponent, unit)
+    errors: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for case in cases(curves, exponent, tuning.trust * unit):
+        errors[case.kind].append(error_of(case, unit, tuning))
+    return Calibration(exponent, tuning, {k: calibrated(e, SHARE) for k, e in errors.items()})
+
+
+class Judged(NamedTuple):
+    """A forecast, whether its interval holds the outcome, and how wide it is."""
+
+    case: Case
+    inside: bool
+    width: float
+
+    @property
+    def figures(self) -> tuple[bool, float, float]:
+        """Inside, width, and the error of the expected value."""
+        case = self.case
+        return self.inside, self.width, abs(case.outcome - case.curve.at(case.length))
+
+
+def judged(curves: Sequence[Curve], unit: float, by: Calibration) -> Iterator[Judged]:
+    """Forecasts of runs by what others say."""
+    for case in cases(curves, by.exponent, by.tuning.trust * unit):
+        low, high = by.bounds[case.kind]
+        width = (high - low) * case.curve.uncertainty(case.length, unit, by.tuning)
+        yield Judged(case, low <= error_of(case, unit, by.tuning) <= high, width)
+
+
+@cache
+def held_out_methods(quantity: Quantity) -> Sequence[Judged]:
+    """All forecasts; constants, exponent and quantiles come from the other methods alone."""
+    curves, unit = CURVES[quantity](), quantity.unit
+    found: list[Judged] = []
     for family in sorted({c.family for c in curves}):
-        others = [c for c in curves if c.family != family]
-        exponent = usual_exponent(others)
-        errors = [error_of(case, unit) for case in cases(others, exponent, unit)]
-        low, high = calibrated(errors)
-        for case in cases([c for c in curves if c.family == family], exponent, unit):
-            width = (high - low) * case.curve.uncertainty(case.length, unit)
-            yield case, low <= error_of(case, unit) <= high, width
+        by = calibrate([c for c in curves if c.family != family], unit)
+        found += judged([c for c in curves if c.family == family], unit, by)
+    return found
 
 
-def error_of(case: Case, unit: float) -> float:
-    return scaled_error(case.curve, case.length, case.outcome, unit)
+def error_of(case: Case, unit: float, tuning: Tuning) -> float:
+    return scaled_error(case.curve, case.length, case.outcome, unit, tuning)
 
 
 def reference(quantity: Quantity) -> Reference:
     """What the package forecasts by, from all runs."""
     curves, unit = CURVES[quantity](), quantity.unit
-    exponent = usual_exponent(curves)
-    low, high = calibrated([error_of(case, unit) for case in cases(curves, exponent, unit)])
+    exponent, tuning, bounds = calibrate(curves, unit)
     growth = []
     for short, long in pairs(curves):
         some = curves[short], curves[long]
@@ -184,12 +258,13 @@ def reference(quantity: Quantity) -> Reference:
         made = [progress(c.values[0], c.values[i], TOP) for c in longest]
         band.append((share, *np.quantile(made, [0.1, 0.9])))
     rounded = [tuple(round(float(x), 3) for x in row) for row in band]
-    numbers = (round(float(x), 3) for x in (exponent, low, high))
     return Reference(
         quantity.name,
-        *numbers,
+        round(exponent, 3),
+        {kind: (round(low, 3), round(high, 3)) for kind, (low, high) in bounds.items()},
         unit,
         TOP,
+        tuning,
         tuple(round(float(x), 3) for x in longer),
         rounded,
         quantity.scale,
@@ -199,10 +274,9 @@ def reference(quantity: Quantity) -> Reference:
 def table(quantity: Quantity) -> str:
     """Coverage and width of the intervals, by length of the forecast and part that was seen."""
     found: dict[tuple[float, float], list[tuple[bool, float, float]]] = {}
-    for case, inside, width in coverage(CURVES[quantity](), quantity.unit):
-        error = abs(case.outcome - case.curve.at(case.length))
-        key = (round(case.length, 2), round(case.curve.seen, 2))
-        found.setdefault(key, []).append((inside, width, error))
+    for one in held_out_methods(quantity):
+        key = (round(one.case.length, 2), round(one.case.curve.seen, 2))
+        found.setdefault(key, []).append(one.figures)
     rows = []
     for (length, seen), some in sorted(found.items(), key=lambda item: (item[0][0] != 1, item[0])):
         rows.append([_length(length), f'{seen:.0%}', len(some), *_figures(some)])
@@ -211,6 +285,17 @@ def table(quantity: Quantity) -> str:
     every = [row for some in found.values() for row in some]
     rows.append(['**all**', 'all', len(every), *_figures(every)])
     header = ['forecast of', 'seen', 'forecasts', 'inside', 'median width', 'median error']
+    return markdown(header, rows)
+
+
+def kinds_table() -> str:
+    """Coverage and width by kind of forecast, for both quantities."""
+    header, rows = ['forecast', 'of', 'forecasts', 'inside', 'median width', 'median error'], []
+    for quantity in CURVES:
+        found = held_out_methods(quantity)
+        for kind in KINDS:
+            some = [one.figures for one in found if one.case.kind == kind]
+            rows.append([kind, quantity.name, len(some), *_figures(some)])
     return markdown(header, rows)
 
 
@@ -229,6 +314,7 @@ def main() -> None:
     content = {quantity.key: asdict(reference(quantity)) for quantity in CURVES}
     WRITTEN.write_text(json.dumps(content, indent=1) + '\n')
     tables = {'forecasts': table(ACCURACY), 'forecasts of the measure': table(KEPT)}
+    tables['kinds'] = kinds_table()
     for text in tables.values():
         print(text)
     fill(DOCS, tables)

@@ -5,7 +5,8 @@
     python projects/judge_validation/validate.py publish
 
 ``run`` does the runs that ``results`` does not hold yet and may be stopped at any time; DIR holds
-``cifar10_mini``. ``held_out`` does those of ``held_out``, which only test forecasts. ``publish`` writes the tables of docs/judge.md from ``results``.
+``cifar10_mini``. ``held_out`` does those of ``held_out``, which only test forecasts. ``publish``
+writes the tables of docs/judge.md from ``results``.
 """
 
 import argparse

@@ -24,6 +24,7 @@ from projects.judge_validation.validate import RESULTS, TRIED
 def test_tables_are_those_of_the_results():
     text, runs = DOCS.read_text(), comparable(read(RESULTS))
     assert all(forecasts.table(quantity) in text for quantity in forecasts.CURVES)
+    assert forecasts.kinds_table() in text
     assert regret_table(runs) in text
     assert verdict_table(runs) in text
     assert try_table(json.loads(TRIED.read_text())) in text

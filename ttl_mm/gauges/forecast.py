@@ -13,16 +13,24 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import least_squares
+from scipy.optimize import minimize_scalar
 
 from ttl_mm.files.plain_json import read_json
 
-TRUST = 7.5  # in the exponent of the reference, against deviations in units of the quantity
-NOISE = 0.25  # of the gain: uncertainty of a single measured value
 LOWEST, HIGHEST = 0.02, 1.0  # exponents
 ON_TRACK, BEHIND, COLLAPSE = 'on track', 'behind', 'will collapse'
 FROM = 0.2  # of the schedule; intervals are calibrated from there on
 LENGTHS = (0.5, 1.0, 2.0)  # of the schedule, that a run is forecast for
+EARLY, MIDDLE = 0.3, 0.5  # of the schedule: where a forecast of its end stops being called so
+KINDS = ('early', 'middle', 'late', 'shorter', 'longer')
+
+
+class Tuning(NamedTuple):
+    """Constants of a fit and of its uncertainty, chosen by a rule on earlier runs."""
+
+    trust: float  # in the exponent of the reference, against deviations in units of the quantity
+    noise: float  # of the gain: uncertainty of a single measured value
+    fall: float  # power of the number of values by which that uncertainty falls
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,11 @@ class Reference:
     Args:
         name: of the quantity, for people.
         exponent: of the curves of earlier runs, which a fit to few values stays close to.
-        low, high: quantiles of the scaled errors of earlier forecasts, see :func:`scaled_error`.
+        bounds: quantiles of the scaled errors of earlier forecasts by :func:`kind_of` forecast, a
+            low and a high one, see :func:`scaled_error`.
         unit: a difference of this quantity that matters.
         top: the highest value that it can have.
+        tuning: constants of the fit and of its uncertainty.
         longer: exponents of the gain between runs with schedules of different length: a low one,
             the median and a high one.
         band: rows (share of the schedule, lowest and highest usual progress there). Progress is
@@ -44,10 +54,10 @@ class Reference:
 
     name: str
     exponent: float
-    low: float
-    high: float
+    bounds: Mapping[str, tuple[float, float]]
     unit: float
     top: float
+    tuning: Tuning
     longer: tuple[float, float, float]
     band: Sequence[tuple[float, float, float]]
     scale: float = 1.0
@@ -66,10 +76,11 @@ class GainCurve(NamedTuple):
         """The value at a share of the schedule, or at the end of a schedule so much as long."""
         return self.start + self.gain * length**self.exponent
 
-    def uncertainty(self, length: float, unit: float) -> float:
+    def uncertainty(self, length: float, unit: float, tuning: Tuning) -> float:
         """The scale of its error there: larger the farther it is from what was seen."""
+        noise = tuning.noise / self.values**tuning.fall
         step = abs(length**self.exponent - self.seen**self.exponent)
-        return float(np.hypot(self.gain, unit)) * (NOISE / self.values**0.5 + step)
+        return float(np.hypot(self.gain, unit)) * (noise + step)
 
 
 class Interval(NamedTuple):
@@ -80,47 +91,64 @@ class Interval(NamedTuple):
     high: float
 
 
-def fit_gain(shares: ArrayLike, values: ArrayLike, exponent: float, unit: float) -> GainCurve:
+def fit_gain(shares: ArrayLike, values: ArrayLike, exponent: float, trust: float) -> GainCurve:
     r"""The gain and exponent that fit what was measured.
 
-    Least squares of :math:`y_i - y_0 - g s_i^p` and of ``TRUST · unit · (p - exponent)``: a single
+    Least squares of :math:`y_i - y_0 - g s_i^p` and of ``trust · (p - exponent)``: a single
     value determines the gain, many of them the exponent too.
 
     Args:
         shares: (N,) of the schedule, ascending; the first is 0, the untrained network.
         values: (N,) measured there.
         exponent: of earlier runs.
-        unit: a difference that matters, see :class:`Reference`.
+        trust: in that exponent: how far a value may be off for a change of the exponent by 1.
     """
     at, found = np.asarray(shares, dtype=float), np.asarray(values, dtype=float)
     if at.shape != found.shape or len(at) < 2 or at[0] != 0 or not (np.diff(at) > 0).all():
         raise ValueError(f'expected values at ascending shares from 0 on: {at}, {found}')
     if not np.isfinite(found).all():
         raise ValueError(f'values must be finite: {found}')
-    trust = TRUST * unit
-
     gains = found[1:] - found[0]
 
-    def residuals(guess: np.ndarray) -> np.ndarray:
-        gain, power = guess
-        return np.r_[gain * at[1:] ** power - gains, trust * (power - exponent)]
+    def gain_for(power: float) -> float:
+        return float(gains @ at[1:] ** power / (at[1:] ** power @ at[1:] ** power))
 
-    first = [gains[-1] / at[-1] ** exponent, exponent]
-    bounds = ([-np.inf, LOWEST], [np.inf, HIGHEST])
-    gain, power = least_squares(residuals, first, bounds=bounds).x
-    return GainCurve(float(found[0]), float(gain), float(power), float(at[-1]), len(gains))
+    def cost(power: float) -> float:
+        missed = gains - gain_for(power) * at[1:] ** power
+        return float(missed @ missed + (trust * (power - exponent)) ** 2)
+
+    best = minimize_scalar(
+        cost, bounds=(LOWEST, HIGHEST), method='bounded', options={'xatol': 1e-7}
+    )
+    power = float(best.x)
+    return GainCurve(float(found[0]), gain_for(power), power, float(at[-1]), len(gains))
 
 
-def scaled_error(curve: GainCurve, length: float, outcome: float, unit: float) -> float:
+def kind_of(seen: float, length: float) -> str:
+    """Which earlier forecasts a forecast is like, one of :data:`KINDS`.
+
+    >>> kind_of(0.25, 1.0), kind_of(0.25, 2.0)
+    ('early', 'longer')
+    """
+    if length != 1:
+        return 'shorter' if length < 1 else 'longer'
+    return 'early' if seen <= EARLY else 'middle' if seen <= MIDDLE else 'late'
+
+
+def scaled_error(
+    curve: GainCurve, length: float, outcome: float, unit: float, tuning: Tuning
+) -> float:
     """How far an outcome is from the forecast, in units of its uncertainty."""
-    return (outcome - curve.at(length)) / curve.uncertainty(length, unit)
+    return (outcome - curve.at(length)) / curve.uncertainty(length, unit, tuning)
 
 
 def forecast(curve: GainCurve, length: float, reference: Reference) -> Interval:
     """The value at the end of a schedule ``length`` times this one, within what is possible."""
-    expected, scale = curve.at(length), curve.uncertainty(length, reference.unit)
-    bounds = expected + scale * reference.low, expected, expected + scale * reference.high
-    return Interval(*(float(np.clip(value, 0, reference.top)) for value in bounds))
+    expected = curve.at(length)
+    scale = curve.uncertainty(length, reference.unit, reference.tuning)
+    low, high = reference.bounds[kind_of(curve.seen, length)]
+    values = expected + scale * low, expected, expected + scale * high
+    return Interval(*(float(np.clip(value, 0, reference.top)) for value in values))
 
 
 def calibrated(errors: Sequence[float], share: float = 0.8) -> tuple[float, float]:
@@ -201,7 +229,8 @@ def look_ahead(key: str, steps: ArrayLike, values: ArrayLike, length: int) -> Ou
         return None
     reference = references()[key]
     found = found * reference.scale
-    curve = fit_gain(at / length, found, reference.exponent, reference.unit)
+    trust = reference.tuning.trust * reference.unit
+    curve = fit_gain(at / length, found, reference.exponent, trust)
     ends = {part: forecast(curve, part, reference) for part in LENGTHS}
     return Outlook(reference.name, curve.seen, float(found[-1]), ends, *outlook(curve, reference))
 
@@ -214,6 +243,13 @@ def references() -> Mapping[str, Reference]:
     """
     content = read_json(Path(__file__).with_name('references.json'))
     return {
-        name: Reference(**{**fields, 'longer': tuple(fields['longer'])})
+        name: Reference(
+            **{
+                **fields,
+                'bounds': {kind: tuple(pair) for kind, pair in fields['bounds'].items()},
+                'tuning': Tuning(*fields['tuning']),
+                'longer': tuple(fields['longer']),
+            }
+        )
         for name, fields in content.items()
     }
