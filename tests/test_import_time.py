@@ -29,6 +29,20 @@ def test_imports_stay_light():
     assert not imported_by('ttl_mm.evaluation') & {'mmcv', 'mmpretrain', 'mmdet'}
 
 
+def test_the_loss_needs_torch_alone():
+    """It computes where neither mmengine nor another package of OpenMMLab can be imported."""
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(['mmengine', 'mmcv', 'mmpretrain', 'mmdet']))
+import torch
+from ttl_mm.models import deputy_ranks, truncated_triplet_loss
+print(truncated_triplet_loss(torch.eye(4), torch.eye(4), deputy_ranks(3)).item())
+"""
+    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ('-2.0\n', '')
+    assert imported_by('ttl_mm.models.losses') == imported_by('torch')
+
+
 def test_a_run_starts_without_warnings_of_other_packages_where_mmcv_has_no_ops():
     """As on a fresh machine, where nothing was compiled; mmcv and mmpretrain warn of it."""
     absent = ('mmcv._ext', 'mmdet')

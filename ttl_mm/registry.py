@@ -38,8 +38,8 @@ def _child(parent: Registry, *locations: str) -> Registry:
     return Registry(parent.name, parent=parent, scope='ttl_mm', locations=list(locations))
 
 
-MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models')
-WEIGHT_INITIALIZERS = _child(MMENGINE_WEIGHT_INITIALIZERS, 'ttl_mm.models')
+MODELS = _child(MMENGINE_MODELS, 'ttl_mm.models.parts')
+WEIGHT_INITIALIZERS = _child(MMENGINE_WEIGHT_INITIALIZERS, 'ttl_mm.models.parts')
 OPTIMIZERS = _child(MMENGINE_OPTIMIZERS, 'ttl_mm.engine')
 OPTIM_WRAPPERS = _child(MMENGINE_OPTIM_WRAPPERS, 'ttl_mm.engine')
 OPTIM_WRAPPER_CONSTRUCTORS = _child(MMENGINE_OPTIM_WRAPPER_CONSTRUCTORS, 'ttl_mm.engine')

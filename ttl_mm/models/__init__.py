@@ -1,18 +1,20 @@
-"""Loss, head and algorithm of the truncated triplet method; backbones from a file."""
+"""Loss, head and algorithm of the truncated triplet method; backbones from a file.
 
-# ruff: noqa: E402  (mmpretrain is imported quietly before our parts)
-import ttl_mm.registry  # noqa: F401  isort: skip
-from ttl_mm.compat.quiet_imports import import_quietly  # isort: skip
+Names are imported when they are asked for: the loss needs torch alone, no package of OpenMMLab.
+What configs can name is registered by ``parts``, which the registry imports.
+"""
 
-import_quietly('mmpretrain.models')
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ttl_mm.models.adapted_backbone import AdaptedBackbone
-from ttl_mm.models.algorithm import TTLAlgorithm
-from ttl_mm.models.head import TruncatedTripletHead
-from ttl_mm.models.losses import deputy_ranks, truncated_triplet_loss
-from ttl_mm.models.preprocessor import BandsPreprocessor
-from ttl_mm.models.pretrained_backbone import PretrainedBackbone
-from ttl_mm.models.zoo_models import get_model
+if TYPE_CHECKING:
+    from ttl_mm.models.adapted_backbone import AdaptedBackbone
+    from ttl_mm.models.algorithm import TTLAlgorithm
+    from ttl_mm.models.head import TruncatedTripletHead
+    from ttl_mm.models.losses import deputy_ranks, truncated_triplet_loss
+    from ttl_mm.models.preprocessor import BandsPreprocessor
+    from ttl_mm.models.pretrained_backbone import PretrainedBackbone
+    from ttl_mm.models.zoo_models import get_model
 
 __all__ = [
     'AdaptedBackbone',
@@ -24,3 +26,26 @@ __all__ = [
     'get_model',
     'truncated_triplet_loss',
 ]
+_MODULES = {
+    'AdaptedBackbone': 'adapted_backbone',
+    'BandsPreprocessor': 'preprocessor',
+    'PretrainedBackbone': 'pretrained_backbone',
+    'TTLAlgorithm': 'algorithm',
+    'TruncatedTripletHead': 'head',
+    'deputy_ranks': 'losses',
+    'get_model': 'zoo_models',
+    'truncated_triplet_loss': 'losses',
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that has the name; it is looked up here only the first time."""
+    if name not in _MODULES:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    found = getattr(import_module(f'{__name__}.{_MODULES[name]}'), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

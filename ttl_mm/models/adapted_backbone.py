@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ttl_mm.checkpoint.architecture import Architecture
 from ttl_mm.checkpoint.coverage import compare, load_state
 from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.compat.quiet_logging import quiet_outside_runs
 from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.errors import UserError
 from ttl_mm.models.build_loaded import WithoutWeights
@@ -120,7 +121,8 @@ class AdaptedBackbone(BaseModule):
         if self.init_cfg:
             initialize(self, self.init_cfg)
         elif isinstance(self.net, BaseModule) and self.name.startswith('mmpretrain/'):
-            self.net.init_weights()
+            with quiet_outside_runs():
+                self.net.init_weights()
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
         for edge in images.shape[-2:]:

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from mmengine.logging import print_log
-from mmpretrain.models.selfsup import BaseSelfSupervisor
 from torch import Tensor, nn
 
+from ttl_mm.compat.mmpretrain_models import BaseSelfSupervisor
+from ttl_mm.compat.quiet_logging import quiet_outside_runs
 from ttl_mm.compat.torch_private import foreach_lerp_
 from ttl_mm.errors import UserError, refuse_options
 from ttl_mm.models.adapted_backbone import AdaptedBackbone
@@ -141,7 +142,8 @@ class TTLAlgorithm(BaseSelfSupervisor):
 
     def init_weights(self) -> None:
         """Initialize the online network and start the target from it."""
-        super().init_weights()
+        with quiet_outside_runs():
+            super().init_weights()
         if self.has_target:
             self.sync_target()
 

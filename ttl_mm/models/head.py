@@ -9,6 +9,7 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from ttl_mm.compat.quiet_logging import quiet_outside_runs
 from ttl_mm.errors import UserError, refuse_options
 from ttl_mm.models import losses
 from ttl_mm.models.losses import (
@@ -111,6 +112,11 @@ class TruncatedTripletHead(BaseModule):
         self.both_views = both_views
         self.coding_rate = coding_rate
         self._announced = self._warned = False
+
+    def init_weights(self) -> None:
+        """Initialize the predictor."""
+        with quiet_outside_runs():
+            super().init_weights()
 
     def predict(self, projection: Tensor) -> Tensor:
         """Predictions (N, D) of projections (N, D), in float32 under autocast as well."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import torch
-from mmpretrain.models import SelfSupDataPreprocessor
 
+from ttl_mm.compat.mmpretrain_models import SelfSupDataPreprocessor
 from ttl_mm.errors import UserError
 from ttl_mm.registry import MODELS
 

@@ -135,10 +135,12 @@ def check_start(cfg, checkpoint: str) -> None:
 
     from ttl_mm.checkpoint.coverage import count_equal
     from ttl_mm.checkpoint.load import load_backbone_state
+    from ttl_mm.compat.quiet_logging import quiet_outside_runs
 
     init_default_scope('mmdet')
     model = MODELS.build(cfg.model)
-    model.init_weights()
+    with quiet_outside_runs():
+        model.init_weights()
     state = load_backbone_state(checkpoint)
     found = {
         'backbone': count_equal(model.backbone, state),
