@@ -103,11 +103,11 @@ def venv_works() -> bool:
 
 
 def make_venv() -> None:
-    """Create .venv, or make it anew where an earlier attempt left half of one."""
+    """Create .venv, or make it again where an earlier attempt left half of one."""
     if venv_works():
         return
     if VENV.exists():
-        print('setup: .venv is half-made (an interrupted run?): making it anew')
+        print('setup: .venv is half-made (an interrupted run?): making it again')
         shutil.rmtree(VENV)
     run('creating .venv', [sys.executable, '-m', 'venv', VENV])
 

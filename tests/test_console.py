@@ -34,7 +34,7 @@ def test_a_line_says_what_is_known_and_nothing_else():
     assert status_line(Status(step=1, steps=4)) == ' 25%  step 1/4'
 
 
-def test_verdict_and_forecast_are_told():
+def test_verdict_and_forecast_are_shown():
     judged = replace(
         FULL,
         verdict=('learning', 'an image keeps 12.0% of its neighbors'),

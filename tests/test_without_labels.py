@@ -57,10 +57,10 @@ def test_a_judged_run_is_the_same_where_images_have_no_labels(tmp_path, monkeypa
         work_dir = tmp_path / f'run_{len(found)}'
         train_digits(work_dir, images=192, batch_size=64, loop=loop, **hooks)
         found.append(logged(work_dir, 'judge/view_invariance'))
-    told = capsys.readouterr().out.splitlines()
-    (line,) = {line.partition('forecast: ')[2][:30] for line in told if 'step 6/6' in line}
+    printed = capsys.readouterr().out.splitlines()
+    (line,) = {line.partition('forecast: ')[2][:30] for line in printed if 'step 6/6' in line}
     assert line.startswith('neighbors kept under views ')
-    assert sum('an image keeps' in line for line in told) == 2
+    assert sum('an image keeps' in line for line in printed) == 2
     assert given  # the images of the first run have labels
     assert len(found[0]) > 1
     assert found[0] == found[1]

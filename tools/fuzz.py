@@ -380,7 +380,7 @@ def _parquet_shard(path: Path) -> None:
 
 
 def _read_shard(path: Path) -> object:
-    """Index an archive anew and decode every image of it."""
+    """Index an archive and decode every image of it."""
     shutil.rmtree(cache_folder('archives'))
     open_archive.cache_clear()
     return [decode_image(f'{path}/{name}') for name in NameList(archive_index(path).names)]

@@ -160,7 +160,7 @@ class Screen:
             self.console.print(text, markup=False)
 
     def refresh(self, status_of: Callable[[], Status]) -> None:
-        """Draw the live display anew; to find out the status counts as its cost too."""
+        """Redraw the live display; finding out the status is part of its cost."""
         began = time.perf_counter()
         if self._live is None:
             self._live = Live(console=self.console, auto_refresh=False)

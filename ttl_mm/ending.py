@@ -1,4 +1,4 @@
-"""How every command ends: what the user can correct, what the system lacks, and bugs, told apart.
+"""How every command ends, apart for what the user can correct, what the system lacks, and bugs.
 
 ``ttl``, ``tools/train.py`` and ``tools/test.py`` run their work through :func:`run_command`. The
 codes are those of docs/training.md.

@@ -25,6 +25,15 @@ def plain_sentence(message: str) -> str:
     return printable(message)
 
 
+def counted(number: int, one: str, many: str = '') -> str:
+    """A number and its noun; ``many`` is the plural where it is not made with an s.
+
+    >>> counted(1, 'image'), counted(2000, 'image'), counted(2, 'class', 'classes')
+    ('1 image', '2,000 images', '2 classes')
+    """
+    return f'{number:,} {one if number == 1 else many or one + "s"}'
+
+
 def printable(text: str) -> str:
     """The text with everything that could steer a terminal, or cannot be encoded, as escapes."""
     if text.isprintable():

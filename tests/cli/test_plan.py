@@ -60,7 +60,9 @@ def test_the_plan_of_the_papers_hardware_prints_both_sides_of_k(tmp_path, capsys
 def test_memory_limits_the_batch_by_the_recipes_own_network(tmp_path, capsys):
     facts = ['--images', '1200', '--classes', '10', '--config', str(DIGITS)]
     assert main(['plan', *facts, '--memory', '0.80', '--out', str(tmp_path / 'plan.py')]) == 0
-    (fits,) = re.findall(r'^(\d+) images fit into 0.8 GB', capsys.readouterr().out, re.MULTILINE)
+    (fits,) = re.findall(
+        r'^0.8 GB suffice for a batch of (\d+) images', capsys.readouterr().out, re.MULTILINE
+    )
     assert Config.fromfile(tmp_path / 'plan.py').train_dataloader.batch_size == int(fits) < 32
 
 

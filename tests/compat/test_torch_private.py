@@ -1,4 +1,5 @@
 import torch
+from torch import distributed as dist
 from torch import nn
 
 from ttl_mm.compat import torch_private as private
@@ -30,3 +31,16 @@ def test_batch_norm_is_the_base_of_every_kind():
     for kind in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm):
         assert issubclass(kind, private.BatchNorm)
     assert not issubclass(nn.GroupNorm, private.BatchNorm)
+
+
+def test_a_group_is_found_by_its_description_until_it_is_destroyed():
+    assert private.find_group('ours') is None
+    dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        made = [dist.new_group(backend='gloo', group_desc=name) for name in ('ours', 'others')]
+        assert private.find_group('ours') is made[0]
+        assert private.find_group('others') is made[1]
+        assert private.find_group('nobody') is None
+    finally:
+        dist.destroy_process_group()
+    assert private.find_group('ours') is None

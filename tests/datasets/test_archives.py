@@ -64,7 +64,7 @@ def test_shards_are_written_once_and_hold_the_labels(images, tmp_path, capsys):
     (shard,) = (tmp_path / 'shards').glob('*.tar')
     before = shard.read_bytes()
     assert main(line) == 0
-    assert '1 were there already' in capsys.readouterr().out
+    assert '(1 already there)' in capsys.readouterr().out
     assert shard.read_bytes() == before
     assert (tmp_path / 'shards' / 'classes.txt').read_text() == 'cat\ndog\n'
     whole = labeled_folder(tmp_path / 'shards', 8)

@@ -111,7 +111,7 @@ def test_measured_ranges_and_what_is_said_about_them(tmp_path):
     np.save(tmp_path / 'dead.npy', dead)
     found = measure([tmp_path / 'dead.npy'])
     assert 'NaN or infinite' in found.cautions[0]
-    assert 'channel 4 of 4 is 7 in all 1 images' in found.cautions[1]
+    assert 'channel 4 of 4 is 7 in every image that was looked at (1)' in found.cautions[1]
     assert found.std[3] == 1
     assert np.isfinite(found.bands.scaled(dead)).all()
     assert str(found).startswith('4 channels of float32, values ')

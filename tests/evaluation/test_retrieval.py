@@ -115,8 +115,8 @@ def test_bad_input_is_named():
         ({'gallery': np.zeros(3)}, r'gallery features have shape \(3,\)'),
         ({'gallery': np.zeros((len(gallery), 5))}, 'query features have 4 values'),
         (empty, 'gallery is empty'),
-        ({'gallery': gallery}, '1 gallery features, the first of image 2,'),
-        ({'query': query}, 'features of 1 queries, the first of query 0,'),
+        ({'gallery': gallery}, 'too large in 1 gallery feature, the first of image 2:'),
+        ({'query': query}, 'features of 1 query, the first of query 0:'),
     ):
         with pytest.raises(UserError, match=message):
             evaluate_retrieval(*{**good, **changes}.values())

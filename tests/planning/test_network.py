@@ -12,7 +12,7 @@ def test_a_planned_config_has_the_network_its_pixels_and_its_optimizer(tmp_path,
     out = tmp_path / 'mine.py'
     facts = ['--images', '100000', '--classes', '50', '--memory', '24', '--out', str(out)]
     assert main(['plan', *facts, '--backbone', 'timm/test_vit']) == 0
-    assert 'images fit into 24 GB' in capsys.readouterr().out
+    assert '24 GB suffice for a batch of' in capsys.readouterr().out
     cfg = Config.fromfile(out)
     assert cfg.model.data_preprocessor.mean == (127.5, 127.5, 127.5)
     assert cfg.optim_wrapper.optimizer.type == 'AdamW'

@@ -60,7 +60,7 @@ def test_k_is_the_smallest_whose_risk_is_within_the_bound_and_larger_for_unequal
     plan = make_plan(IMAGENET, 100, 8, risk=1e-4)
     assert binom.sf(plan.k - 1, 103, 0.01) <= 1e-4 < binom.sf(plan.k - 2, 103, 0.01)
     (caution,) = cautions(plan)
-    assert caution.startswith('1539 iterations per epoch are not a multiple of the accumulation, 5')
+    assert caution.startswith('an epoch has 1,539 iterations, no multiple of the accumulation, 5')
     shares = [0.03] * 10 + [0.7 / 90] * 90
     equal, unequal = (make_plan(IMAGENET, 100, 8, shares=s) for s in (None, shares))
     assert equal.k < unequal.k
@@ -87,7 +87,7 @@ def test_what_cannot_be_planned_is_named():
         ({'classes': 0}, 'classes = 0'),
         ({'devices': 0}, 'gpus = 0'),
         ({'images': 5, 'devices': 4}, '5 images on 4 devices'),
-        ({'largest_batch': 1}, 'holds 1 images'),
+        ({'largest_batch': 1}, 'holds 1 image, and'),
         ({'k': 104}, r'ranks 1\.\.103'),
     ):
         with pytest.raises(UserError, match=message):

@@ -37,7 +37,7 @@ def test_the_batch_is_the_recipes_unless_images_or_memory_are_few():
         drafted(Request(('photos',), gpus=3), machine=GPUS)
 
 
-def test_unreadable_images_raise_the_limit_and_are_told():
+def test_unreadable_images_raise_the_limit_and_are_named():
     plan = drafted(sample=Sample(100, [BadImageError('a.jpg', 'cut')] * 3, 480))
     assert plan.max_bad_share == pytest.approx(0.06)
     assert '3 of 100 images that were tried cannot be read, such as a.jpg: cut' in plan.cautions[0]

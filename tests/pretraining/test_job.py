@@ -53,9 +53,9 @@ def test_a_folder_becomes_a_backbone_a_report_and_three_lines(finished):
         'report': 'index.html',
     }  # fmt: skip
     plan = said.partition('\nbackbone')[0].splitlines()[1:]
-    words = 'images network size device batch k epochs steps speed time memory disk recipe ! more'
-    assert [row.split()[0] for row in plan] == words.split()
-    assert '2 steps are too few to teach anything' in plan[-2]
+    words = 'images network size device batch k epochs steps speed time memory disk recipe !'
+    assert [row.split()[0] for row in plan] == [*words.split(), '--epochs']
+    assert '2 steps cannot teach anything' in plan[-2]
     assert max(map(len, plan)) <= 80  # of a terminal
     page = ended.paths['report'].read_text()
     assert 'Pre-training on photos' in page
@@ -162,7 +162,7 @@ def test_mistakes_end_in_one_sentence_and_nothing_is_written(photos, tmp_path, c
         ([str(tmp_path / 'empty')], 'no images below'),
         ([str(tmp_path / 'nowhere')], 'nowhere does not exist: name a folder'),
         ([str(few / '0.jpg')], f'0.jpg is a single image: name its folder, {few}'),
-        ([str(few)], '5 images on 1 process are fewer than the smallest batch, 16: add images'),
+        ([str(few)], '5 images on 1 process: the smallest batch of a process is 16. Add images'),
         ([str(tmp_path / 'bad')], '20 of 20 images that were tried cannot be read'),
         ([good, '--hours', '0.001'], '--hours 0.001 is 3.6 seconds'),
         ([good, '--backbone', 'resnet5'], 'the nearest names are resnet50'),

@@ -11,7 +11,7 @@ def test_the_interface_of_an_address():
     assert interface_of('192.0.2.1') == '192.0.2.1'  # nobody's
 
 
-def test_gloo_goes_where_it_is_told(monkeypatch):
+def test_gloo_takes_the_interface_of_the_environment(monkeypatch):
     monkeypatch.setenv('GLOO_SOCKET_IFNAME', 'ib0')
     assert gloo_interface() == 'ib0'
 

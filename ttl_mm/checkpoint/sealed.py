@@ -39,7 +39,7 @@ class SealLine(NamedTuple):
     epoch: int
     sha256: str
     size: int  # bytes before the line
-    generation: int = 0  # how often the count of iterations has begun anew, with other batches
+    generation: int = 0  # how often other batches renumbered the iterations
 
 
 class DamagedError(UserError):

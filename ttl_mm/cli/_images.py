@@ -6,6 +6,7 @@ from typing import Any
 
 from ttl_mm import arguments
 from ttl_mm.cli._options import FLAG, add_shared
+from ttl_mm.errors import counted
 
 SOURCE = 'a file of `ttl embed`; a checkpoint, with --data; or images, with --weights'
 DATA = 'folder of the images, for a file of `ttl embed` or a checkpoint'
@@ -67,7 +68,8 @@ def open_embedding(args: argparse.Namespace, cache: Path, replace: bool = True) 
     )  # fmt: skip
     if embedding.broken and is_main_process():
         some = printable(', '.join(embedding.broken[:3]))
-        print(f'{len(embedding.broken)} images cannot be read and are left out: {some}')
+        count = counted(len(embedding.broken), 'image')
+        print(f'left out {count} that cannot be read: {some}')
     return embedding
 
 

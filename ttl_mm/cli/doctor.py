@@ -8,6 +8,7 @@ from pathlib import Path
 from ttl_mm.arguments import input_file, integer, output_file
 from ttl_mm.cli._options import add_shared, add_speed
 from ttl_mm.compat.torch_environment import set_torch_environment
+from ttl_mm.errors import counted
 
 HELP = 'check the installation, or with --train the machine; exits 1 if something is broken'
 
@@ -58,10 +59,10 @@ def test_machine(args: Namespace) -> int:
         print(f'{check.status:<14}  {check.name:<26}  {check.found}{remedy}')
     failures = sum(check.status == FAIL for check in report.checks)
     machine = report.machine
-    devices = ', '.join(machine['gpus']) or f'{machine["cores"]} cores'
+    devices = ', '.join(machine['gpus']) or counted(machine['cores'], 'core')
     print(
         f'{failures} of {len(report.checks)} checks failed: {machine["config"]}, '
-        f'{machine["ranks"]} processes on {devices}, {report.seconds:.0f} s'
+        f'{counted(machine["ranks"], "process", "processes")} on {devices}, {report.seconds:.0f} s'
     )
     if args.out:
         Path(args.out).write_text(json.dumps(report.as_dict(), indent=1))

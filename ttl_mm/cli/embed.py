@@ -6,6 +6,7 @@ from pathlib import Path
 from ttl_mm import arguments
 from ttl_mm.cli._images import add_overwrite, add_weights, open_embedding
 from ttl_mm.cli._options import add_out
+from ttl_mm.errors import counted
 
 HELP = 'write the features of images without labels to a file'
 
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> None:
         write_embedding(embedding, out, project(embedding.features))
         cache.unlink()
     name = printable(str(out))
-    print(f'{len(embedding):,} images, {embedding.features.shape[1]} features each: {name}')
+    print(
+        f'{counted(len(embedding), "image")}, {embedding.features.shape[1]} features each: {name}'
+    )
     if out.suffix == '.parquet':
         print(f'To look at it with another tool: embedding-atlas {name} --x x --y y')

@@ -4,6 +4,7 @@ import argparse
 
 from ttl_mm.cli._images import add_overwrite, add_source, open_embedding
 from ttl_mm.cli._options import add_out
+from ttl_mm.errors import counted
 
 HELP = 'draw a map of images: a page with thumbnails, neighbors, lasso and search'
 
@@ -28,6 +29,6 @@ def run(args: argparse.Namespace) -> None:
         embedding = open_embedding(args, out / 'embeddings.safetensors')
         require_images(embedding)
         points = project(embedding.features, args.method)
-        title = f'{len(embedding):,} images of {embedding.root.name or args.source[0]}'
+        title = f'{counted(len(embedding), "image")} of {embedding.root.name or args.source[0]}'
         page = write_map(embedding, points, out, title)
     print(printable(str(page.resolve())))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ttl_mm.arguments import input_folder, integer, number, seconds
 from ttl_mm.cli._options import FLAG, add_out, add_overwrite, add_renamed, add_shared
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.outputs import claim_file
 
 ASSUMED_CLASSES = 100
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
         plan, origin = setting.plan, f'{origin} {found}'
     path = _write(args, recipe_path, setting, args.out, origin, args.overwrite)
     if largest is not None:
-        print(f'{largest} images fit into {args.memory:g} GB.\n')
+        print(f'{args.memory:g} GB suffice for a batch of {counted(largest, "image")}.\n')
     rows = [
         [e.quantity, e.paper, e.plan, '=' if e.holds else f'differs: {e.consequence}']
         for e in planning.equivalences(plan)

@@ -6,6 +6,7 @@ from pathlib import Path
 from ttl_mm import arguments
 from ttl_mm.cli._images import add_overwrite, add_weights
 from ttl_mm.cli._options import add_out, add_shared
+from ttl_mm.errors import counted
 
 HELP = 'find the images nearest to a query image'
 
@@ -43,7 +44,8 @@ def run(args: argparse.Namespace) -> None:
         group = [Shown(args.query, 'query', 'query')]
         for path, cosine in found:
             group.append(Shown(str(embedding.root / path), f'{cosine:.3f}', f'cosine {cosine:.4f}'))
-        lead = f'The {len(found)} images nearest to {Path(args.query).name}, by cosine similarity.'
+        lead = f'Nearest to {Path(args.query).name} by cosine similarity: '
+        lead += counted(len(found), 'image') + '.'
         framed = 'The image in a green frame is the query; the nearest image comes first.'
         with claimed_folder(args.out, 'ttl search', args.overwrite) as out:
             page = write_groups_page('Similar images', lead, [group], framed, out, 'ttl search')

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ttl_mm import arguments
 from ttl_mm.cli._options import FLAG, add_out
+from ttl_mm.errors import counted
 
 HELP = 'write images into tar shards, for many images or slow disks'
 
@@ -43,5 +44,5 @@ def run(args: argparse.Namespace) -> None:
         progress(done, len(names))
     if classes is not None:
         (out / 'classes.txt').write_text('\n'.join(classes) + '\n')
-    already = f' ({count - written} were there already)' if written < count else ''
-    print(f'{len(names):,} images in {count} shards{already}: {out}')
+    already = f' ({count - written:,} already there)' if written < count else ''
+    print(f'{counted(len(names), "image")} in {counted(count, "shard")}{already}: {out}')

@@ -5,6 +5,8 @@ there is no public spelling; a test compares each with a loop over the tensors.
 """
 
 import torch
+from torch import distributed as dist
+from torch.distributed import distributed_c10d
 from torch.nn.modules.batchnorm import _BatchNorm
 
 foreach_add = torch._foreach_add
@@ -15,6 +17,15 @@ foreach_norm = torch._foreach_norm
 foreach_sub_ = torch._foreach_sub_
 
 BatchNorm = _BatchNorm  # the common base of BatchNorm1d to 3d and SyncBatchNorm
+
+
+def find_group(description: str) -> dist.ProcessGroup | None:
+    """The process group that ``new_group`` made with this ``group_desc``, until it is destroyed.
+
+    torch keeps all groups of a process, and has no public way to ask for one.
+    """
+    groups = distributed_c10d._world.pg_map
+    return next((group for group in groups if group.group_desc == description), None)
 
 
 def allow_graphs(number: int) -> None:

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from ttl_mm.datasets.decode import BadImageError, decode_image, read_file
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.files.image_header import MAX_PIXELS, check_image, check_size
 from ttl_mm.files.pixel_kind import PixelKind, channels_first, is_npy, pixel_kind
 from ttl_mm.files.plain_npy import parse_npy
@@ -155,7 +155,7 @@ class Measured:
 
     def __str__(self) -> str:
         low, high = min(self.bands.low), max(self.bands.high)
-        channels = f'{self.bands.channels} channel{"s" if self.bands.channels > 1 else ""}'
+        channels = counted(self.bands.channels, 'channel')
         return f'{channels} of {self.dtype}, values {low:.6g} to {high:.6g}'
 
 
@@ -206,8 +206,8 @@ def _summary(values: np.ndarray, dtype: np.dtype, images: int) -> Measured:
         low[:], high[:] = low.min(), high.max()
     for channel in np.flatnonzero(high <= low):
         cautions.append(
-            f'channel {channel + 1} of {len(low)} is {low[channel]:g} in all {images} images that '
-            'were looked at: it tells nothing.'
+            f'channel {channel + 1} of {len(low)} is {low[channel]:g} in every image that was '
+            f'looked at ({images}): it tells nothing.'
         )
         high[channel] = low[channel] + 1
     bands = Bands(tuple(np.round(low, 6)), tuple(np.round(high, 6)))

@@ -186,14 +186,14 @@ def _start_worker(init: Callable[[int], None] | None, worker: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(signal, 'sigwaitinfo'):  # not on macOS
         signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGTERM})  # left to the thread
-        Thread(target=_end_when_told, args=(os.getppid(),), daemon=True).start()
+        Thread(target=_end_with_loader, args=(os.getppid(),), daemon=True).start()
     else:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if init is not None:
         init(worker)
 
 
-def _end_when_told(loader: int) -> None:
+def _end_with_loader(loader: int) -> None:
     """End at once on a SIGTERM from the loader's process, a minute after one from anybody else."""
     while signal.sigwaitinfo({signal.SIGTERM}).si_pid != loader:
         signal.alarm(SECONDS_TO_SAVE)

@@ -14,7 +14,7 @@ from ttl_mm.config import read_config
 from ttl_mm.datasets.build_dataset import build_dataset
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.part import Part
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 
 TEST_NAMES = ('val', 'test', 'valid', 'validation')
 TEST_SHARE = 0.2
@@ -121,8 +121,9 @@ def check_classes(classes: dict[str, tuple[str, ...]], where: str) -> None:
     for one, other, missing in (('train', 'test', train - test), ('test', 'train', test - train)):
         if missing:
             raise UserError(
-                f'{len(missing)} classes of {where} are in the {one} split and not in the {other} '
-                f'split ({some(sorted(missing), 5)}): both need the same sub-folders.'
+                f'{where}: {counted(len(missing), "class", "classes")} in the {one} split and not '
+                f'in the {other} split ({some(sorted(missing), 5)}): both need the same '
+                'sub-folders.'
             )
     if len(train) < 2:
         raise UserError(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import sklearn
 
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.data import check_classes
 from ttl_mm.evaluation.feature_file import Features
 from ttl_mm.evaluation.features import versions
@@ -73,7 +73,9 @@ def evaluate_features(
     if 'knn' in protocols:
         possible = [k for k in ks if k <= len(train.labels)]
         if not possible:
-            raise UserError(f'k is {min(ks)}, the training set has {len(train.labels)} images.')
+            raise UserError(
+                f'k is {min(ks)}, the training set has {counted(len(train.labels), "image")}.'
+            )
         sweep = knn_sweep(*data, possible, temperatures, device)
         for (k, t), predicted in sweep.items():
             add_classifier('weighted kNN, cosine', {'k': k, 'temperature': t}, predicted)

@@ -42,7 +42,7 @@ def load_model(
         device: a GPU if there is one, by default.
         network: ``timm/NAME`` and so on, for a file that does not name its network; or the module
             whose weights the file holds.
-        untrained: draw the weights anew with this seed, as the library of the network does. Images
+        untrained: draw new weights with this seed, as the library of the network does. Images
             are prepared as for the checkpoint.
     """
     path = resolve(checkpoint)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 
 JUNK = -1
 RANKS = (1, 5, 10)
@@ -162,11 +162,13 @@ def _not_finite(scores: np.ndarray, queries: list[int]) -> str:
     bad = ~np.isfinite(scores)  # (B, G)
     gallery = np.flatnonzero(bad.all(axis=0))
     if 0 < len(gallery) < bad.shape[1]:
-        where = f'{len(gallery)} gallery features, the first of image {gallery[0]},'
+        where = f'{counted(len(gallery), "gallery feature")}, the first of image {gallery[0]}'
     else:
         rows = np.flatnonzero(bad.any(axis=1))
-        where = f'the features of {len(rows)} queries, the first of query {queries[rows[0]]},'
-    return f'{where} are not finite or too large: extract them again with a sound checkpoint.'
+        count = counted(len(rows), 'query', 'queries')
+        where = f'the features of {count}, the first of query {queries[rows[0]]}'
+    bad_values = f'values that are not finite or too large in {where}'
+    return f'{bad_values}: extract them again with a sound checkpoint.'
 
 
 class _Images:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ttl_mm.datasets.name_list import NameList
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.explore.comparison import (
     PROTOCOLS,
@@ -140,12 +140,13 @@ def training_cost(one: Contestant) -> str:
 
 def _accuracy_section(correct: Correct, costs: dict[str, str], seeds: int, epochs: int) -> Section:
     text = (
-        f'Top-1 accuracy in percent: means over {seeds} draws of training images, with 95 % '
-        'confidence intervals over draws and test images. All contestants have the same draws, '
-        'images and classifiers.'
+        f'Top-1 accuracy in percent: means over {counted(seeds, "draw")} of training images, with '
+        '95 % confidence intervals over draws and test images. All contestants have the same '
+        'draws, images and classifiers.'
     )
     if 'finetune' in correct:
-        text += f' Fine-tuning trains all weights for {epochs} epochs, with the same settings.'
+        length = counted(epochs, 'epoch')
+        text += f' Fine-tuning trains all weights for {length}, with the same settings.'
     rows = []
     for name, cost in costs.items():
         values = [accuracy(found[name]) for found in correct.values()]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ttl_mm.datasets.name_list import write_name_list
+from ttl_mm.errors import counted
 from ttl_mm.explore.duplicates import (
     Centered,
     Pairs,
@@ -57,7 +58,7 @@ def find_duplicates(
     others = [str(against.root / name) for name in against.names()] if against else []
     exact = exact_copies(files + others)
     own = sum(sum(i < len(files) for i in group) > 1 for group in exact)
-    yield f'{_count(own, "group")} of exact copies among {len(files):,} images'
+    yield f'{counted(own, "group")} of exact copies among {len(files):,} images'
     near = Pairs(*np.zeros((3, 0), int))
     why = 'Only exact copies were looked for, since no weights were given.'
     if weights:
@@ -69,13 +70,13 @@ def find_duplicates(
     removed = {copy.file for group in groups for copy in group if copy.kind}
     clean = [file for file in files if file not in removed]
     write_name_list(out / 'clean.txt', clean)
-    left_out = f'{_count(len(groups), "group")}, {_count(len(removed), "image")} to leave out'
+    left_out = f'{counted(len(groups), "group")}, {counted(len(removed), "image")} to leave out'
     summary = f'{left_out}; {len(clean):,} stay.'
     leaks = sum(copy.kind == LEAK for group in groups for copy in group)
     leaked = ''
     if against:
         verb = 'is' if leaks == 1 else 'are'
-        leaked = f'{_count(leaks, "image")} {verb} also among the {len(others):,} other images.'
+        leaked = f'{counted(leaks, "image")} {verb} also among the {len(others):,} other images.'
     pictures = [_shown(number, group) for number, group in enumerate(groups, 1)]
     lead = ' '.join(filter(None, [summary, leaked, why]))
     page = write_groups_page('Duplicates', lead, pictures, FRAMED, out, 'ttl duplicates')
@@ -83,10 +84,6 @@ def find_duplicates(
     if leaked:
         yield leaked
     yield str(page.resolve())
-
-
-def _count(number: int, word: str) -> str:
-    return f'{number:,} {word}{"" if number == 1 else "s"}'
 
 
 def _near(

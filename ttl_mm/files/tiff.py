@@ -253,7 +253,7 @@ def _unpack_bits(packed: bytes, size: int) -> bytes:
 def _unpack_lzw(packed: bytes, size: int) -> bytes:
     """Codes of 9 to 12 bit, the most significant bit first."""
     if packed[:2] == b'\0\1':
-        raise ValueError('a TIFF with LZW of before 1992: save it anew')
+        raise ValueError('a TIFF with LZW of before 1992: save it again with a current program')
     first = [bytes([i]) for i in range(256)] + [b'', b'']
     parts: list[bytes] = []
     table, before, width, length = list(first), b'', 9, 0

@@ -196,7 +196,7 @@ def module_facts(network: nn.Module, size: int | None = None) -> Facts:
 
 
 def _buildable(name: str, facts: Facts, patch: int) -> ViewSizes | None:
-    """Sizes for which a network that takes only one can be built anew."""
+    """Sizes for which a network that takes only one can be built again."""
 
     def takes(edge: int) -> bool:
         try:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
 from ttl_mm.gauges.poles import fewest_poles
 from ttl_mm.planning.recipe import PAPER, PAPER_IMAGES, Recipe
@@ -122,13 +122,14 @@ def _batch_of_a_device(recipe: Recipe, images: int, devices: int, largest: int |
     """The recipe's batch, or less where memory or data do not suffice."""
     if largest is not None and largest < 2:
         raise UserError(
-            f'the memory of a device holds {largest} images, and a triplet needs 2: use '
+            f'the memory of a device holds {counted(largest, "image")}, and a triplet needs 2: use '
             'smaller images or a smaller network.'
         )
     batch = min(recipe.batch, largest or recipe.batch, images // devices)
     if batch < 2:
         raise UserError(
-            f'{images} images on {devices} devices are fewer than 2 for each: use fewer devices.'
+            f'{counted(images, "image")} on {counted(devices, "device")}: each device needs 2 at '
+            'least. Use fewer devices or more images.'
         )
     return batch
 
@@ -219,7 +220,7 @@ def cautions(plan: Plan) -> list[str]:
         )
     if plan.iterations_per_epoch % plan.recipe.accumulation:
         cautions.append(
-            f'{plan.iterations_per_epoch} iterations per epoch are not a multiple of the '
+            f'an epoch has {counted(plan.iterations_per_epoch, "iteration")}, no multiple of the '
             f'accumulation, {plan.recipe.accumulation}: some steps span two epochs, which is '
             'harmless.'
         )

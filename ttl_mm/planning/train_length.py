@@ -1,9 +1,9 @@
-"""How long a run of ``ttl train`` is: chosen when a trial has told what a step costs."""
+"""How long a run of ``ttl train`` is: chosen after a trial has measured what a step costs."""
 
 import math
 from dataclasses import replace
 
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.planning.image_sources import Sample
 from ttl_mm.planning.request import Request
@@ -59,9 +59,9 @@ def _fit_into(plan: TrainPlan, hours: float, elapsed: float, probed: bool) -> Tr
     if low < FEWEST_STEPS:
         needed = elapsed + replace(plan, steps=FEWEST_STEPS).seconds(probed)
         raise UserError(
-            f'--hours {hours:g} leaves time for {low} steps of {plan.mean_step:.2g} s: give at '
-            f'least --hours {math.ceil(needed / 36) / 100:g}, a smaller --size or a smaller '
-            '--backbone.'
+            f'--hours {hours:g} leaves time for {counted(low, "step")} of {plan.mean_step:.2g} s: '
+            f'give at least --hours {math.ceil(needed / 36) / 100:g}, a smaller --size or a '
+            'smaller --backbone.'
         )
     return replace(plan, steps=low)
 
@@ -87,8 +87,8 @@ def _cautions(plan: TrainPlan, request: Request) -> list[str]:
     found = []
     if plan.steps < FEW_STEPS:
         found.append(
-            f'{plan.steps} steps are too few to teach anything worth having: take some hundreds. '
-            'Give more --epochs or --hours, or a smaller --size.'
+            f'{counted(plan.steps, "step")} cannot teach anything worth having: take some '
+            'hundreds. Give more --epochs or --hours, or a smaller --size.'
         )
     seconds = plan.seconds(bool(request.labels))
     if request.hours is None and seconds > LONG_RUN:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ttl_mm.datasets.bands import Measured
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.models.view_sizes import ViewSizes
 from ttl_mm.planning.image_sources import Sample
@@ -168,13 +168,13 @@ def _batch(images: int, ranks: int, batch: int, largest: int) -> tuple[int, str]
     of_images = images // ranks
     if of_images < SMALLEST_BATCH:
         raise UserError(
-            f'{images} images on {ranks} process{"es" if ranks > 1 else ""} are fewer than the '
-            f'smallest batch, {SMALLEST_BATCH}: add images.'
+            f'{counted(images, "image")} on {counted(ranks, "process", "processes")}: the smallest '
+            f'batch of a process is {SMALLEST_BATCH}. Add images.'
         )
     if largest < SMALLEST_BATCH:
         raise UserError(
-            f'the memory holds a batch of {largest} images, and {SMALLEST_BATCH} are needed: '
-            'choose a smaller --size or a smaller --backbone.'
+            f'the memory holds a batch of {counted(largest, "image")}, and {SMALLEST_BATCH} are '
+            'needed: choose a smaller --size or a smaller --backbone.'
         )
     chosen = min(batch, of_images, largest)
     if chosen == batch:

@@ -14,7 +14,7 @@ from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
 from ttl_mm.config import read_config
 from ttl_mm.datasets.train_samples import TrainSamples
 from ttl_mm.engine.runner.processes import train_in_processes
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.view_features import spread_indices, view_features
 from ttl_mm.files.regular import LOG, read_text
 from ttl_mm.gauges.label_free import judge_views
@@ -103,8 +103,9 @@ def try_settings(
             steps = int(part / (step * setting.scale**2))
             if steps < FEWEST_STEPS:
                 raise UserError(
-                    f'--try leaves {steps} steps of {step:.2g} s for each of {len(settings)} '
-                    f'settings, and fewer than {FEWEST_STEPS} tell nothing: give more time.'
+                    f'--try leaves {counted(steps, "step")} of {step:.2g} s for each of '
+                    f'{len(settings)} settings, and fewer than {FEWEST_STEPS} tell nothing: give '
+                    'more time.'
                 )
             say(f'Trying {setting.name} for {part:.0f} s ...')
             work = folder / f'run_{i}'

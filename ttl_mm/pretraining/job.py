@@ -91,7 +91,7 @@ def pretrain(
             the best before.
         dry_run: Stop after the plan.
         config_out: Write the plan as a config for ``tools/train.py`` instead of training.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
         begun: ``time.monotonic()`` when the job began, which ``hours`` counts from.
 
     Returns:

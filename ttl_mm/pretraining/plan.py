@@ -17,6 +17,7 @@ from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.datasets.part import Part
 from ttl_mm.engine.runner.networks import choose_networks
 from ttl_mm.engine.runner.precision import choose_precision
+from ttl_mm.errors import counted
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.probe import KNN
 from ttl_mm.gauges.forecast import gain_of_more, references
@@ -66,7 +67,7 @@ class Planner:
         plan = self._try(plan)
         size = better_size(plan, self.request, self.sample)
         if size != plan.size:
-            self.say(f'{plan.size} px leave {plan.steps} steps: trying {size} px.')
+            self.say(f'{plan.size} px leave {counted(plan.steps, "step")}: trying {size} px.')
             reason = f'more steps than the {plan.steps} that {plan.size} px leave'
             if size > plan.size:
                 reason = 'the time suffices for it'
@@ -119,12 +120,13 @@ class Planner:
         speed = plan.batch * plan.ranks / plan.mean_step
         seconds = plan.seconds(bool(self.request.labels))
         tried = f'{sample.tried} tried, {len(sample.bad)} unreadable ({sample.bad_share:.1%})'
-        device = _count(plan.ranks, 'GPU', 's')
+        device = counted(plan.ranks, 'GPU')
         if not machine.gpus:
-            device = f'CPU, {_count(plan.ranks, "process", "es")}'
+            device = f'CPU, {counted(plan.ranks, "process", "processes")}'
         head = self._config(plan, Path('images.txt')).model.head
         negatives, deputy = num_negatives(head, plan.batch), head.deputy
         ranks = f'{deputy[0]} to {deputy[1]}' if isinstance(deputy, (list, tuple)) else str(deputy)
+        loaders = counted(plan.workers, 'process', 'processes')
         save = duration(plan.save_every * plan.mean_step)
         rows = [
             ('images', f'{plan.images:,}', tried),
@@ -132,7 +134,7 @@ class Planner:
               if plan.pixels else []),
             ('network', plan.backbone, f'{plan.why["network"]}; {weights:.1f} million weights'),
             ('size', f'{plan.size} px', plan.why['size']),
-            ('device', device, f'{_count(plan.workers, "process", "es")} to load images for each'),
+            ('device', device, f'{loaders} to load images for each'),
             *self._speed_row(),
             ('batch', f'{plan.batch}', f'{plan.why["batch"]}; {negatives} negatives an image'),
             ('k', ranks, 'ranks of the negatives pushed away, 1 the hardest'),
@@ -172,10 +174,6 @@ class Planner:
 def _caution(text: str) -> str:
     """In lines that a narrow terminal does not break inside a word."""
     return textwrap.fill(f'! {text}', 80, subsequent_indent='  ', break_long_words=False)
-
-
-def _count(number: int, word: str, plural: str) -> str:
-    return f'{number} {word}{plural if number > 1 else ""}'
 
 
 def write_splits(labels: str, size: int, folder: Path) -> dict[str, dict[str, str]]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.gauges.forecast import FROM, Outlook, look_ahead, references
 from ttl_mm.report.dumped_config import lookup
 from ttl_mm.report.run import Run
@@ -44,7 +44,7 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
             }
             return RunForecast(outlook, lengths)
         reach = f' up to {at[-1] / steps:.0%}' if len(at) else ''
-        found.append(f'{len(at)} values of {key}{reach}')
+        found.append(f'{counted(len(at), "value")} of {key}{reach}')
     raise UserError(
         f'{run.name} has {" and ".join(found)}: a forecast needs one from before the first step '
         f'and one from at least {FROM:.0%} of the schedule. `ttl train` logs them; a config needs '

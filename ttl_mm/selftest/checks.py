@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ttl_mm.errors import counted
+
 PASS, FAIL, NOT_APPLICABLE = 'pass', 'fail', 'not applicable'
 
 MB = 10**6
@@ -175,8 +177,9 @@ def check_size(sizes: Mapping[str, int], expected: Mapping[str, int], ranks: int
     worst = max(sizes, key=lambda file: sizes[file] / limits[file])
     good = expected[worst] <= sizes[worst] <= limits[worst]
     found = (
-        f'{sizes[worst] / MB:.1f} MB ({worst}, {ranks} ranks); weights, optimizer and open '
-        f'gradient are {expected[worst] / MB:.1f} MB, at most {limits[worst] / MB:.1f} is right'
+        f'{sizes[worst] / MB:.1f} MB ({worst}, {counted(ranks, "rank")}); weights, optimizer and '
+        f'open gradient are {expected[worst] / MB:.1f} MB, at most {limits[worst] / MB:.1f} is '
+        'right'
     )
     remedy = 'a hook stores more than it must: look at what it adds in before_save_checkpoint'
     return result('checkpoint size', good, found, remedy)

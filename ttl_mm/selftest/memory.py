@@ -8,7 +8,7 @@ from ttl_mm.files.regular import read_system
 
 
 def reset_peak() -> None:
-    """Start to measure anew; the peak of a process without a GPU cannot be reset."""
+    """Begin to measure; the peak of a process without a GPU cannot be reset."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
 

@@ -51,7 +51,7 @@ def connect(nccl_log: Path) -> dict[str, Any]:
 
 
 def gloo_interface() -> str | None:
-    """The interface gloo uses: the one it was told, or that of the address of the host's name."""
+    """The interface gloo uses: what the environment names, or that of the host's own address."""
     if chosen := os.environ.get('GLOO_SOCKET_IFNAME'):
         return chosen
     try:

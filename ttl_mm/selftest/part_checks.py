@@ -10,6 +10,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ttl_mm.checkpoint.sealed import read_sealed, sealed_files
+from ttl_mm.errors import counted
 from ttl_mm.files.regular import LOG, read_text
 from ttl_mm.planning.memory import measure_recipe
 from ttl_mm.selftest import checks
@@ -49,7 +50,7 @@ def training_checks(job: Job, found: Found, device: str) -> list[Check]:
         silent = [str(rank) for rank, stages in enumerate(found) if 'whole' not in stages]
         text = f'rank {", ".join(silent)} ended, or took more than {job.seconds:.0f} s'
         return [Check(name, FAIL, text, 'report it with --out, which writes the last log lines')]
-    return [Check(name, PASS, f'{STEPS} iterations of the recipe on {job.ranks} ranks')]
+    return [Check(name, PASS, f'{STEPS} iterations of the recipe on {counted(job.ranks, "rank")}')]
 
 
 def gradient_checks(job: Job, found: Found, device: str) -> list[Check]:

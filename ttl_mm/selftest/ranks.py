@@ -29,7 +29,7 @@ from ttl_mm.selftest.ops import measure_ops
 
 @dataclass(frozen=True)
 class Job:
-    """What the processes are told.
+    """What every process needs to know.
 
     Args:
         folder: Holds the configs; gets work dirs, findings and logs.
@@ -113,8 +113,8 @@ def _run_rank(rank: int, job: Job, stages: tuple[str, ...], port: int) -> None:
 
 def threads(ranks: int) -> int:
     """Threads of one of so many busy processes: its share of the cores, or what the user says."""
-    told = os.environ.get('OMP_NUM_THREADS', '')
-    return int(told) if told.isdigit() else max(1, (os.cpu_count() or 1) // ranks)
+    asked = os.environ.get('OMP_NUM_THREADS', '')
+    return int(asked) if asked.isdigit() else max(1, (os.cpu_count() or 1) // ranks)
 
 
 def _note(job: Job, rank: int, stage: str, values: dict[str, Any]) -> None:

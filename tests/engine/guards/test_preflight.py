@@ -53,7 +53,7 @@ def test_no_images(tmp_path, sampler, loop):
 
 def test_fewer_images_than_a_batch(tmp_path, images):
     sentence = refusal(tmp_path, images, {'batch_size=4': 'batch_size=32'})
-    assert '22 images on 1 ranks give no batch of 32' in sentence
+    assert '22 images on 1 rank: no batch of 32' in sentence
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_accumulation_longer_than_the_run(tmp_path, images):
     config = write_config(tmp_path / 'config.py', images, accumulation=50)
     assert run(config, tmp_path / 'work') == [0]
     log = log_file(tmp_path / 'work').read_text()
-    assert 'accumulative_counts=50 is more than the 20 iterations' in log
+    assert 'accumulative_counts=50 is more than this run has, 20 iterations' in log
 
 
 def stop_and_go_on(tmp_path, images, loop=EPOCHS, **changes):

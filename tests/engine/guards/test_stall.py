@@ -18,7 +18,7 @@ from tests.helpers.toy_run import (
     wait,
     wait_for_steps,
 )
-from ttl_mm.engine.guards.stall import Peers, Report
+from ttl_mm.engine.guards.stall import Peers, Report, silence_in_words
 from ttl_mm.engine.state import exit_codes
 from ttl_mm.engine.state.exit_codes import STALLED, USER_ERROR
 from ttl_mm.errors import UserError
@@ -61,6 +61,11 @@ class BreakModel(ToyModel):
         if os.environ['RANK'] == '0':
             raise UserError('the weights are not on this machine')
         time.sleep(1000)
+
+
+def test_one_rank_and_several_are_named_in_the_right_number():
+    assert silence_in_words([1]) == 'rank 1 does not answer, it is stopped or gone'
+    assert silence_in_words([1, 2]) == 'ranks 1, 2 do not answer, they are stopped or gone'
 
 
 @pytest.mark.parametrize('images', [44], indirect=True)

@@ -90,7 +90,7 @@ def test_the_best_epoch_by_a_metric_that_is_logged_after_it_resumes_there(train)
     assert {**best, 'time': 0} == {**third, 'time': 0}
 
 
-def test_a_best_that_never_comes_is_told_once_with_the_nearest_name(train):
+def test_a_best_that_never_comes_is_reported_once_with_the_nearest_name(train):
     work = train("interval=1, save_best='los'")
     assert names(work) == [f'epoch_{i}.pth' for i in (1, 2, 3, 4)]
     warnings = [line for line in log_file(work).read_text().splitlines() if 'save_best' in line]

@@ -40,5 +40,5 @@ def test_moving_statistics_are_noticed():
     hook, run = start(backbone)
     hook.after_train_epoch(run)
     backbone(torch.randn(4, 2))
-    with pytest.raises(UserError, match='3 tensors of the frozen backbone have changed'):
+    with pytest.raises(UserError, match='the frozen backbone has changed in 3 tensors'):
         hook.after_train_epoch(run)

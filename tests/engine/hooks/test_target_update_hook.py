@@ -39,7 +39,7 @@ DATA = [{'inputs': list(pair), 'data_samples': 0} for pair in VIEWS.transpose(0,
 
 
 class Watch(Hook):
-    """The target after every iteration, the logged momentum, and what the model was told."""
+    """The target after every iteration, the logged momentum, and the progress of the model."""
 
     priority = 'LOWEST'
 

@@ -43,7 +43,7 @@ def test_only_float16_has_a_scale_and_an_infinity_halves_it_without_a_step():
     assert fixed.loss_scaler.get_scale() == 16
 
 
-def test_the_scale_is_resumed_and_begins_anew_after_a_run_without_one():
+def test_the_scale_is_resumed_and_begins_again_after_a_run_without_one():
     first = make(loss_scale=dict(init_scale=8.0))
     step(*first)
     _, second = make()

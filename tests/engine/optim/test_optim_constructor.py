@@ -31,7 +31,7 @@ def test_groups_are_those_of_mmengine_and_the_log_has_a_line_per_kind(caplog):
     first, second = ([id(g['params'][0]) for g in w.param_groups[:4]] for w in (ours, theirs))
     assert first == second
     assert [record.getMessage().split(':')[1] for record in caplog.records] == [
-        ' 1 tensors, 12 parameters',
+        ' 1 tensor, 12 parameters',
         ' 2 tensors, 8 parameters',  # a bias of either layer
-        ' 1 tensors, 4 parameters',
+        ' 1 tensor, 4 parameters',
     ]

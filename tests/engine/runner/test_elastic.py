@@ -136,7 +136,7 @@ def test_two_ranks_to_one_and_back_without_batch_norm(tmp_path, toy, accumulatio
     log = log_file(tmp_path / 'parts').read_text()
     step = 8 * accumulation
     assert (
-        '1 processes do the work of 2 ranks, 2 each, one after another: an iteration still has 8 '
+        '1 process for the work of 2 ranks, 2 each, one after another: an iteration still has 8 '
         f'images, an optimizer step {step}. What changes is the group of images that SyncBN' in log
     )
     whole, parts = (mean_curve(tmp_path / work, 2) for work in ('whole', 'parts'))
@@ -178,7 +178,7 @@ def test_ranks_that_do_not_divide_let_the_rate_follow_and_come_back(tmp_path, to
     assert toy(ranks=2, **settings) == [0, 0]
     log = log_file(tmp_path / 'work').read_text()
     assert re.search(
-        '3 ranks in place of 2: gradients of 1 iterations in place of 1 make an optimizer step of '
+        '3 ranks in place of 2: gradients of 1 iteration in place of 1 make an optimizer step of '
         '12 images in place of 8; the learning rate follows, times 1.5',
         log,
     )

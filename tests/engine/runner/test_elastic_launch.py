@@ -57,7 +57,7 @@ def test_a_machine_is_lost_and_comes_back(tmp_path, toy_config):
             os.kill(pid, signal.SIGKILL)
         second.wait()
         wait_for_more(curves[0], 150, [first], 30)
-        assert '1 processes do the work of 2 ranks' in log.read_text()
+        assert '1 process for the work of 2 ranks' in log.read_text()
         second = launch('dist_train.sh', config, '1', **network)
         wait_for_more(curves[1], 200, [first, second])
         for job in (second, first):
@@ -121,7 +121,7 @@ def test_a_machine_is_cut_off_and_comes_back(tmp_path, toy_config, networks):
         link('down')
         cut = time.monotonic()
         text = (tmp_path / 'work.log').read_text
-        while '1 processes do the work of 2 ranks' not in text():
+        while '1 process for the work of 2 ranks' not in text():
             assert jobs[0].poll() is None
             assert time.monotonic() - cut < 180, text()[-2000:]
             time.sleep(0.5)

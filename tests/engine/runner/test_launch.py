@@ -48,11 +48,11 @@ def test_a_tracker_is_one_option(monkeypatch):
 
 
 def test_every_end_has_its_code_and_the_launcher_learns_the_first(tmp_path, monkeypatch, capsys):
-    told = tmp_path / 'folder' / 'code'
-    monkeypatch.setenv('TTL_EXIT_FILE', str(told))
+    code_file = tmp_path / 'folder' / 'code'
+    monkeypatch.setenv('TTL_EXIT_FILE', str(code_file))
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     assert launch.exit_code(lambda: None) == 0
-    assert exit_codes.told_by_first() is None
+    assert exit_codes.written_by_first() is None
     for error, code in [
         (UserError('change it'), 2),
         (exit_codes.TrainingStopped('stopped'), 3),
@@ -61,10 +61,10 @@ def test_every_end_has_its_code_and_the_launcher_learns_the_first(tmp_path, monk
         (KeyboardInterrupt(), 130),
         (PermissionError(13, 'Permission denied', 'x'), 2),
     ]:
-        rmtree(told.parent, ignore_errors=True)  # a cleaner of temporary files came by
+        rmtree(code_file.parent, ignore_errors=True)  # a cleaner of temporary files came by
         assert launch.exit_code(Mock(side_effect=error)) == code
         assert launch.exit_code(lambda: 1 / 0) == 1
-        assert exit_codes.told_by_first() == (code, 0)
+        assert exit_codes.written_by_first() == (code, 0)
         line = capsys.readouterr().err.splitlines()[0]
         assert (error.args[1] if code == 2 and len(error.args) > 1 else str(error)) in line
 

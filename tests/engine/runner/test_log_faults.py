@@ -42,7 +42,7 @@ def test_the_folder_of_the_log_is_gone(tmp_path, toy):
     assert sealed_files(tmp_path / 'work')[0][1].iteration == 20
 
 
-def test_the_work_dir_is_removed_and_made_anew_by_the_next_save(tmp_path, toy):
+def test_the_work_dir_is_removed_and_made_again_by_the_next_save(tmp_path, toy):
     assert toy(more=LOGGED.format(what='work_dir')) == [0]
     assert 'Traceback' not in log_file(tmp_path / 'work').read_text()
     assert sealed_files(tmp_path / 'work')[0][1].iteration == 20

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -52,9 +51,8 @@ def test_a_killed_rank_ends_the_others(tmp_path, toy_config):
     pids = start(toy_config(LONG, workers=1), tmp_path / 'work', ranks=2)
     wait_for_steps(tmp_path / 'work')
     os.kill(pids[1], signal.SIGKILL)
-    killed = time.monotonic()
+    # by the lost connection: a rank that waited for the time-out would end as STALLED
     assert wait(pids) == [1, -signal.SIGKILL]
-    assert time.monotonic() - killed < 10
 
 
 def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, toy_config):
@@ -64,15 +62,16 @@ def test_a_stopped_rank_is_named_after_the_time_out(tmp_path, toy_config):
     for stopped, (pids, work) in enumerate(zip(runs, works)):
         wait_for_steps(work)
         os.kill(pids[stopped], signal.SIGSTOP)
-    began = time.monotonic()
     assert wait([runs[0][1], runs[1][0]]) == [STALLED, STALLED]
-    assert time.monotonic() - began < 3 + 15
     for stopped, pids in enumerate(runs):
         os.kill(pids[stopped], signal.SIGKILL)
         wait([pids[stopped]])
     # rank 0 keeps the store of a job that no launcher started
-    assert 'rank 0 or its launcher is gone' in log_file(works[0], rank=1).read_text()
-    assert 'rank 1 does not answer' in log_file(works[1], rank=0).read_text()
+    first, second = log_file(works[0], rank=1).read_text(), log_file(works[1], rank=0).read_text()
+    assert 'rank 0 or its launcher is gone' in first
+    assert 'rank 1 does not answer' in second
+    # the time-out of the config has decided, and not the longer silence of a rank
+    assert all('no rank made a step for 3 s; ' in log for log in (first, second))
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
@@ -101,7 +100,7 @@ def test_fewer_ranks_on_resume_go_on_with_a_warning(tmp_path, toy):
     assert toy(ranks=2, more=STOP.format(7)) == [PREEMPTED, PREEMPTED]
     assert toy(more=STOP.format(12)) == [PREEMPTED]
     log = log_file(tmp_path / 'work').read_text()
-    assert '1 processes do the work of 2 ranks, 2 each' in log
+    assert '1 process for the work of 2 ranks, 2 each' in log
     assert 'Not the same run any more' not in log
     assert toy(ranks=3) == [0, 0, 0]
     assert (

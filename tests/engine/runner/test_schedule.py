@@ -39,7 +39,7 @@ def test_another_rate_is_used_as_if_it_had_been_so_from_the_beginning(
 
 
 def test_another_schedule_and_no_change_at_all(tmp_path, toy):
-    """The whole run equals one that was stopped and resumed with the schedules spelled anew."""
+    """The whole run equals one that was stopped and resumed with the schedules written again."""
     linear = 'param_scheduler = [dict(type="LinearLR", start_factor=0.5, end=20, by_epoch=False)]\n'
     assert toy(more=STOP.format(7)) == [PREEMPTED]
     assert toy(more=linear + STOP.format(10)) == [PREEMPTED]

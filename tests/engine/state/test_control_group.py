@@ -1,9 +1,12 @@
 """Gloo takes the interface that was chosen for NCCL, by NCCL's rules."""
 
 import os
+from datetime import timedelta
 
 import pytest
+from torch.distributed import distributed_c10d
 
+from tests.helpers.two_processes import in_two_processes
 from ttl_mm.engine.state import control_group
 from ttl_mm.engine.state.control_group import gloo_interface, init_gloo
 from ttl_mm.errors import UserError
@@ -38,3 +41,16 @@ def test_an_interface_that_is_not_there_is_an_error_that_says_what_to_set(monkey
     with pytest.raises(UserError, match=r"GLOO_SOCKET_IFNAME='wlan7'.* Set GLOO_SOCKET_IFNAME"):
         init_gloo(None)
     assert seen == [('gloo', 'wlan7')]
+
+
+def exchange(rank):
+    before = control_group.control_group() is None
+    for _ in range(2):
+        control_group.make_control_group(timedelta(seconds=60))
+    groups = [group.group_desc for group in distributed_c10d._world.pg_map]
+    values = control_group.gather(rank), control_group.from_first(f'of {rank}')
+    return [before, groups.count(control_group.NAME), *values]
+
+
+def test_there_is_one_group_however_often_it_is_asked_for(tmp_path):
+    assert in_two_processes(tmp_path, exchange) == [[True, 1, [0, 1], 'of 0']] * 2

@@ -25,13 +25,13 @@ def quick(monkeypatch):
 def in_child(job):
     """The exit code of a forked process that does ``job``."""
 
-    def told():
+    def code_of_job():
         try:
             return job()
         except UserError:
             return 2
 
-    return wait([fork(told)], 20)[0]
+    return wait([fork(code_of_job)], 20)[0]
 
 
 def test_the_second_is_refused_until_the_first_is_done(tmp_path):

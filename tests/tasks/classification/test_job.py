@@ -124,7 +124,7 @@ def test_predictions_are_those_of_the_test_and_unreadable_images_are_named(
     line = ['predict', str(labeled), str(tmp_path / 'images'), '--out', str(out)]
     line += ['--weights', str(finished / 'classifier.pth'), '--workers', '0']
     assert main(line) == 0
-    assert '1 images cannot be read and are left out' in capsys.readouterr().out
+    assert 'left out 1 image that cannot be read: ' in capsys.readouterr().out
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert len(rows) == 30
     assert all(1 / 3 <= float(row['confidence']) <= 1 for row in rows)

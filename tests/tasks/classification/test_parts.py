@@ -91,7 +91,7 @@ def test_shares_are_percent_or_fractions():
     ('classes', 'weight', 'message'),
     [
         (None, (2, 4), 'holds no classifier with names of classes'),
-        (['a'], (2, 4), 'has 1 classes and a layer of shape'),
+        (['a'], (2, 4), 'has 1 class and a layer of shape'),
         (['a', 1], (2, 4), 'has 2 classes and a layer of shape'),
         (['a', 'b'], (3, 4), 'has 2 classes and a layer of shape'),
         (['a', 'b'], None, 'holds no classifier'),

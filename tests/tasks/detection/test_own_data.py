@@ -134,7 +134,7 @@ def test_boxes_of_other_images_are_coco_json_and_pictures(finished, voc, tmp_pat
     line = ['detect', 'run', str(images), str(tmp_path / 'more'), '--score', '0', '--pictures', '2']
     line += ['--weights', str(finished / 'detector.pth'), '--out', str(tmp_path / 'found')]
     assert main(line) == 0
-    assert '1 images cannot be read and are left out' in capsys.readouterr().out
+    assert 'left out 1 image that cannot be read: ' in capsys.readouterr().out
     found = json.loads((tmp_path / 'found/detections.json').read_text())
     assert len(found['images']) == 5
     assert {c['name'] for c in found['categories']} == set(CLASSES)

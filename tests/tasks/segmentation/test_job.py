@@ -112,7 +112,7 @@ def test_images_get_masks_of_their_size_and_pictures(finished, data, tmp_path, c
     line = ['segment', 'run', str(data / 'JPEGImages'), str(tmp_path / 'more'), '--pictures', '1']
     line += ['--weights', str(finished / 'segmenter.pth'), '--out', str(tmp_path / 'found')]
     assert main(line) == 0
-    assert '1 images cannot be read and are left out' in capsys.readouterr().out
+    assert 'left out 1 image that cannot be read: ' in capsys.readouterr().out
     masks = sorted((tmp_path / 'found/masks').iterdir())
     assert len(masks) == 6
     for path in masks:

@@ -4,6 +4,7 @@ from mmengine.model import BaseAveragedModel
 
 from ttl_mm.compat.mmengine_private import accumulative_counts
 from ttl_mm.engine.state.model import unwrap_model
+from ttl_mm.errors import counted
 
 
 def check_accumulation(runner) -> None:
@@ -12,8 +13,9 @@ def check_accumulation(runner) -> None:
     iterations = runner.train_loop.max_iters
     if counts > max(iterations, 1):
         runner.logger.warning(
-            f'accumulative_counts={counts} is more than the {iterations} iterations of this run: '
-            'the optimizer will step once, at the end. Lower it or train longer.'
+            f'accumulative_counts={counts} is more than this run has, '
+            f'{counted(iterations, "iteration")}: the optimizer will step once, at the end. Lower '
+            'it or train longer.'
         )
 
 

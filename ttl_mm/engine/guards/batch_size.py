@@ -1,6 +1,7 @@
 """The batch that the learning rate was chosen for."""
 
 from ttl_mm.engine.state.run_settings import RunSettings
+from ttl_mm.errors import counted
 
 
 def check_batch_size(runner) -> None:
@@ -14,8 +15,9 @@ def check_batch_size(runner) -> None:
     accumulated = (
         f', times {run.accumulative_counts} accumulated' if run.accumulative_counts > 1 else ''
     )
+    processes = counted(run.world_size, 'process', 'processes')
     runner.logger.warning(
-        f'An iteration has {run.world_size} processes x {run.batch_size_per_rank} = '
+        f'An iteration has {processes} x {run.batch_size_per_rank} = '
         f'{run.batch_size} images{accumulated}, and the learning rate is meant for {base} '
         '(auto_scale_lr.base_batch_size). To scale it with the batch'
         f'{scaled}: --cfg-options auto_scale_lr.enable=True. To keep the batch: change '

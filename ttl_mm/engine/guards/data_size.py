@@ -6,7 +6,7 @@ from mmengine.dist import get_world_size
 from mmpretrain.models import BaseSelfSupervisor
 
 from ttl_mm.engine.state.model import unwrap_model
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 
 
 def check_iterations(loader: Any) -> None:
@@ -16,9 +16,9 @@ def check_iterations(loader: Any) -> None:
         raise UserError('the training data have no images: check data_root.')
     if len(loader) == 0:
         raise UserError(
-            f'{images} images on {get_world_size()} ranks give no batch of {batch} with '
-            'drop_last=True, so nothing would be trained: lower train_dataloader.batch_size or add '
-            'images.'
+            f'{counted(images, "image")} on {counted(get_world_size(), "rank")}: no batch of '
+            f'{batch} is full, and drop_last=True drops the others, so nothing would be trained: '
+            'lower train_dataloader.batch_size or add images.'
         )
 
 

@@ -151,7 +151,7 @@ class StallHook(Hook):
             if now - self._heard > self.silence:
                 self._end_stalled(self._store_is_silent())
             elif silent := self._peers.silent(now, self.silence):
-                self._end_stalled(f'{_ranks(silent)} does not answer, it is stopped or gone')
+                self._end_stalled(silence_in_words(silent))
             elif now - self._peers.progress > self.timeout:
                 self._end_stalled(self._why_nothing_moves(now))
             elif os.getppid() != self._launcher and not self._is_leaving():
@@ -170,13 +170,20 @@ class StallHook(Hook):
         if now - self._heard > short:
             return f'{no_step}; {self._store_is_silent()}'
         if silent := self._peers.silent(now, short):
-            return f'{no_step}; {_ranks(silent)} does not answer, it is stopped or gone'
+            return f'{no_step}; {silence_in_words(silent)}'
         behind, step = self._peers.behind()
-        return f'{no_step}; {_ranks(behind)} hangs after iteration {step}'
+        hangs = 'hangs' if len(behind) == 1 else 'hang'
+        return f'{no_step}; {_ranks(behind)} {hangs} after iteration {step}'
 
     def _end_stalled(self, finding: str) -> None:
         end_process(f'{finding}. Start again with --resume (exit code {STALLED})', STALLED)
 
 
+def silence_in_words(ranks: Sequence[int]) -> str:
+    """That some ranks do not answer."""
+    verbs = 'does not answer, it is' if len(ranks) == 1 else 'do not answer, they are'
+    return f'{_ranks(ranks)} {verbs} stopped or gone'
+
+
 def _ranks(ranks: Sequence[int]) -> str:
-    return f'rank {", ".join(map(str, ranks))}'
+    return f'rank{"s" * (len(ranks) > 1)} {", ".join(map(str, ranks))}'

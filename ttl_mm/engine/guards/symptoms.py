@@ -33,7 +33,7 @@ class SymptomsHook(Hook):
     """Warn of a rate that is far too large, a still target network, equal views and noise images.
 
     It looks at weights and at a batch that training used anyway, every ``interval`` iterations. It
-    needs no labels, draws no random number and changes nothing. Each finding is told once.
+    needs no labels, draws no random number and changes nothing. Each finding is reported once.
     Collapse to a point or to a few poles is what :class:`~ttl_mm.engine.CollapseHook` names.
 
     Args:
@@ -46,7 +46,7 @@ class SymptomsHook(Hook):
         if interval < 1:
             raise UserError(f'interval={interval}: look every iteration (1) or less often.')
         self.interval = interval
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self._before: Weights | None = None  # at the last look
 
     def before_train(self, runner) -> None:
@@ -63,8 +63,8 @@ class SymptomsHook(Hook):
         if before is not None:  # the target may stand still at the end of its schedule
             early = done <= runner.max_iters / 2 or done == self.interval
             found |= symptoms_of_weights(before, now, self.interval, early)
-        for name in sorted(found.keys() - self.told):
-            self.told.add(name)
+        for name in sorted(found.keys() - self.reported):
+            self.reported.add(name)
             runner.logger.error(f'{name}, seen at iteration {done}: {found[name]}')
 
 

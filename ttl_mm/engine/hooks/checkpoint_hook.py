@@ -59,7 +59,7 @@ class CheckpointHook(Hook):
         self.best: float | None = None
         self._is_validated = False  # whether the best metric comes from validation
         self.saved_at = -1  # iteration of the newest save
-        self._told = False  # that the best metric has no value
+        self._warned = False  # that the best metric has no value
         self._seen: object = None  # what had been logged of the best metric at the last look
 
     def state_dict(self) -> dict:
@@ -109,9 +109,9 @@ class CheckpointHook(Hook):
         """Say once, as early as it can be known, that nothing so far bears the name of the best."""
         known = {name.removeprefix('train/') for name in runner.message_hub.log_scalars}
         known |= {*(metrics or ())}
-        if self.save_best is None or self._told or self.save_best in known:
+        if self.save_best is None or self._warned or self.save_best in known:
             return
-        self._told = True
+        self._warned = True
         near = did_you_mean(self.save_best, known)
         runner.logger.warning(
             f'save_best={self.save_best!r} has no value so far, so no best checkpoint is kept; '

@@ -19,6 +19,7 @@ from ttl_mm.console import Screen, Status, WarningLines, duration, status_line
 from ttl_mm.engine.state.measured import curve_of
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
+from ttl_mm.errors import counted
 from ttl_mm.evaluation.probe import NAMES
 from ttl_mm.gauges.forecast import look_ahead, references
 from ttl_mm.gauges.verdict import ERROR, MEASURE, verdict
@@ -162,10 +163,10 @@ def unquiet() -> None:
 def _opening(runner, title: str | None) -> list[str]:
     run = RunSettings.of(runner)
     gpus = torch.cuda.device_count() and runner.world_size
-    device = _count(gpus, 'GPU') if gpus else f'the CPU, threads: {_threads(runner)}'
-    length = f'{_count(runner.max_iters, "step")} of {run.batch_size} images'
+    device = counted(gpus, 'GPU') if gpus else f'the CPU, threads: {_threads(runner)}'
+    length = f'{counted(runner.max_iters, "step")} of {run.batch_size} images'
     if runner.train_loop.counts_epochs:
-        length = f'{_count(runner.max_epochs, "epoch")}, {length}'
+        length = f'{counted(runner.max_epochs, "epoch")}, {length}'
     name = Path(runner.cfg.filename).stem if runner.cfg.filename else runner.experiment_name
     name = title or name
     lines = [f'{name}: {run.images:,} images, {length}, on {device}.']
@@ -180,10 +181,6 @@ def _from_here(path: str) -> str:
     """The shorter way to a folder: from the working directory, if it lies below it."""
     here = os.path.relpath(path)
     return path if here.startswith(os.pardir) else here
-
-
-def _count(number: int, word: str) -> str:
-    return f'{number:,} {word}{"s" * (number != 1)}'
 
 
 def _threads(runner) -> int:

@@ -5,7 +5,7 @@ from mmengine.hooks import Hook
 from ttl_mm.checkpoint.coverage import count_equal
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.engine.state.model import unwrap_model
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.registry import HOOKS
 
 
@@ -44,7 +44,7 @@ class FrozenBackboneHook(Hook):
         changed = [name for name, value in self.start.items() if not value.equal(now[name])]
         if changed:
             raise UserError(
-                f'{len(changed)} tensors of the frozen backbone have changed ({changed[0]} ...): '
-                'the figures of this run are void. Keep its BatchNorm in evaluation mode, as '
-                'frozen_stages does.'
+                f'the frozen backbone has changed in {counted(len(changed), "tensor")} '
+                f'({changed[0]} ...): the figures of this run are void. Keep its BatchNorm in '
+                'evaluation mode, as frozen_stages does.'
             )

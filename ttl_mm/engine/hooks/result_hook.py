@@ -11,6 +11,7 @@ from mmengine.hooks import Hook
 from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.signs_of_life import report_life
+from ttl_mm.errors import counted
 from ttl_mm.evaluation.features import data_identity, versions, weights_hash
 from ttl_mm.registry import HOOKS
 
@@ -89,6 +90,6 @@ def run_in_words(runner) -> str:
     run, optimizer = RunSettings.of(runner), runner.optim_wrapper.optimizer
     rates = sorted({group.get('initial_lr', group['lr']) for group in optimizer.param_groups})
     rate = f'{rates[0]:g}' if len(rates) == 1 else f'{rates[0]:g} to {rates[-1]:g}'
-    epochs = f'{runner.max_epochs} epoch{"s" if runner.max_epochs != 1 else ""}'
+    epochs = counted(runner.max_epochs, 'epoch')
     batch = run.batch_size * run.accumulative_counts
     return f'{epochs}, {type(optimizer).__name__} {rate}, batch {batch}'

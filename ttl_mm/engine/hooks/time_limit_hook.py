@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.hooks import Hook
 
 from ttl_mm.engine.state.control_group import from_first
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.registry import HOOKS
 
 STARTED = 'TTL_STARTED'  # environment: when the processes of this run were started, since 1970
@@ -77,7 +77,9 @@ class TimeLimitHook(Hook):
 
     def _set_length(self, runner, steps: int) -> None:
         before, self.steps = runner.max_iters, steps
-        runner.logger.info(f'{steps} steps fit into the time, instead of {before}.')
+        runner.logger.info(
+            f'the time suffices for {counted(steps, "step")}, instead of {before:,}.'
+        )
         for scheduler in _flat(runner.param_schedulers):
             if not scheduler.by_epoch and scheduler.end == before:
                 scheduler.end = steps

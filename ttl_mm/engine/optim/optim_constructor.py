@@ -8,6 +8,7 @@ from mmengine.logging import MMLogger, print_log
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 
+from ttl_mm.errors import counted
 from ttl_mm.registry import OPTIM_WRAPPER_CONSTRUCTORS
 
 
@@ -29,7 +30,8 @@ def summary(groups: list[dict]) -> list[str]:
         settings = {k: v for k, v in group.items() if k not in ('params', 'decay_mult', 'lr_mult')}
         kinds[str(settings or 'as the optimizer says')].extend(group['params'])
     return [
-        f'{len(params)} tensors, {sum(p.numel() for p in params):,} parameters: {settings}'
+        f'{counted(len(params), "tensor")}, {sum(p.numel() for p in params):,} parameters: '
+        f'{settings}'
         for settings, params in kinds.items()
     ]
 

@@ -18,11 +18,11 @@ _WRITES = ('add_config', 'add_graph', 'add_image', 'add_scalar', 'add_scalars', 
 
 def tolerate_log_faults(logger: logging.Logger, visualizer: Any) -> None:
     """Let every file of the log of a run fail without ending the run."""
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def tell(place: str, error: BaseException) -> None:
-        if place not in told:
-            told.add(place)
+        if place not in reported:
+            reported.add(place)
             with suppress(OSError, ValueError):
                 print(
                     f'{place} cannot be written ({error}): the run goes on without it; make room, '

@@ -44,7 +44,7 @@ class ExactLoop(BaseLoop):
         self.ranks = self._take_ranks(getattr(runner, 'ranks', RunRanks.of()))
         self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
         self.images_per_step = 0  # of the run as it was begun, where it goes on
-        self.generation = 0  # how often iterations were counted anew, with other batches or ranks
+        self.generation = 0  # how often other batches or ranks renumbered the iterations
         self.validated = -1  # where the last validation took place
         names = getattr(self.dataloader.dataset, 'names', None)
         self.names: Sequence[str] | None = names if isinstance(names, Sequence) else None

@@ -58,9 +58,9 @@ def train_in_processes(
         given: A module that the config names, as :func:`give_module` takes it.
     """
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / 'code'  # torchrun itself knows only success and failure
+        code_file = Path(folder) / 'code'  # torchrun itself knows only success and failure
         environment = {
-            **os.environ, 'TTL_EXIT_FILE': str(told), STARTED: str(time.time()),
+            **os.environ, 'TTL_EXIT_FILE': str(code_file), STARTED: str(time.time()),
             CONTINUES: continuing_line(sys.argv),
         }  # fmt: skip
         if ranks > 1:
@@ -74,8 +74,8 @@ def train_in_processes(
             code = start(config, work_dir, ranks, log, environment)
         else:
             code = start_with_module(given, config, work_dir, ranks, log, environment)
-        if code and told.is_file():
-            code = int(read_text(told).split()[0])
+        if code and code_file.is_file():
+            code = int(read_text(code_file).split()[0])
         return code  # negative: a signal
 
 
@@ -109,11 +109,11 @@ def check_given(module: nn.Module) -> None:
     """Refuse a module that no other process can have, before anything is planned.
 
     Raises:
-        UserError: It cannot be pickled; or this is such a process, which reads the script anew.
+        UserError: It cannot be pickled; or this is such a process, which runs the script again.
     """
     name = type(module).__name__
     script = sys.modules['__main__']
-    # multiprocessing calls a script so while it reads it anew, and is an alias of it elsewhere
+    # multiprocessing calls the script __mp_main__ in its children; elsewhere that is an alias
     if sys.modules.get('__mp_main__', script) is not script:
         raise UserError(
             f'backbone={name}(...): training runs in processes that import this script. Put the '

@@ -150,10 +150,10 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
         left = batches.set_position(position.epoch, position.taken)
         iteration = max(0, (epoch + 1) * now.iterations_per_epoch - left)
     # fewer iterations than before must not make the next checkpoint look older than this one
-    counted_anew = iteration != checkpoint['meta']['iter']
-    loop.generation = own.get('generation', 0) + counted_anew
+    renumbered = iteration != checkpoint['meta']['iter']
+    loop.generation = own.get('generation', 0) + renumbered
     schedule = None
-    if counted_anew or schedule_changed(own['config'], runner.cfg) or step.rate != step.rate_before:
+    if renumbered or schedule_changed(own['config'], runner.cfg) or step.rate != step.rate_before:
         step.scale(runner)
         schedule = NewSchedule(runner, epoch, iteration, now.iterations_per_epoch)
     restore(runner, checkpoint)

@@ -38,7 +38,7 @@ from ttl_mm.engine.state.model import unwrap_model
 from ttl_mm.engine.state.run_ranks import RunRanks
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.work_dir_lock import WorkDirLock
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.registry import RUNNERS
 
 # A collective waits longer than StallHook, which can name the rank that it waits for; much longer,
@@ -252,11 +252,11 @@ class Runner(mmengine.runner.Runner):
 def several_ranks_each(ranks: RunRanks, run: RunSettings) -> str:
     """What is the same and what is not where a process does the work of several ranks."""
     return (
-        f'{ranks.processes} processes do the work of {ranks.ranks} ranks, {ranks.parts} each, one '
-        f'after another: an iteration still has {run.batch_size} images, an optimizer step '
-        f'{run.batch_size * run.accumulative_counts}. What changes is the group of images that '
-        f'SyncBN normalizes together, {ranks.processes} x {run.batch_size_per_rank} in place of '
-        f'{ranks.ranks} x {run.batch_size_per_rank}, and that of gather_negatives.'
+        f'{counted(ranks.processes, "process", "processes")} for the work of {ranks.ranks} ranks, '
+        f'{ranks.parts} each, one after another: an iteration still has {run.batch_size} images, '
+        f'an optimizer step {run.batch_size * run.accumulative_counts}. What changes is the group '
+        f'of images that SyncBN normalizes together, {ranks.processes} x {run.batch_size_per_rank} '
+        f'in place of {ranks.ranks} x {run.batch_size_per_rank}, and that of gather_negatives.'
     )
 
 

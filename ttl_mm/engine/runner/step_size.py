@@ -11,6 +11,7 @@ from ttl_mm.compat.mmengine_private import set_accumulation
 from ttl_mm.engine.runner.schedule import flat_schedulers, parameter_groups
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.train_state import read_config_text
+from ttl_mm.errors import counted
 
 
 class StepSize:
@@ -40,9 +41,9 @@ class StepSize:
         if now.world_size != before.world_size:
             followed = f'; the learning rate follows, times {self.rate:.4g}'
             self.sentence = (
-                f'{now.world_size} ranks in place of {before.world_size}: gradients of {counts} '
-                f'iterations in place of {before.accumulative_counts} make an optimizer step of '
-                f'{now.batch_size * counts} images in place of {step}'
+                f'{counted(now.world_size, "rank")} in place of {before.world_size}: gradients of '
+                f'{counted(counts, "iteration")} in place of {before.accumulative_counts} make an '
+                f'optimizer step of {now.batch_size * counts} images in place of {step}'
                 f'{followed if self.rate != self.rate_before else ""}.'
             )
 

@@ -18,17 +18,21 @@ from mmengine.dist import (
 )
 from torch import distributed as dist
 
+from ttl_mm.compat.torch_private import find_group
 from ttl_mm.errors import UserError
 
-# One per process, like torch's own default group: the hooks that use it have no common owner.
-_group: Any = None
+NAME = 'ttl_mm control'
 
 
 def make_control_group(timeout: timedelta | None) -> None:
-    """Called once on every rank, after the process group exists."""
-    global _group
-    if _group is None and get_world_size() > 1:
-        _group = _connect(dist.new_group, timeout=timeout)
+    """Called on every rank, after the process group exists; a second call changes nothing."""
+    if get_world_size() > 1 and control_group() is None:
+        _connect(dist.new_group, timeout=timeout, group_desc=NAME)
+
+
+def control_group() -> Any:
+    """The group, which torch keeps; None (the default group) where none was made."""
+    return find_group(NAME)
 
 
 def init_gloo(timeout: timedelta) -> None:
@@ -75,18 +79,18 @@ def gloo_interface(nccl: str, names: list[str]) -> str:
 
 def gather(value: Any) -> list[Any]:
     """The values of all ranks, on every rank; collective."""
-    return all_gather_object(value, _group)
+    return all_gather_object(value, control_group())
 
 
 def gather_to_first(value: Any) -> list[Any] | None:
     """The values of all ranks on rank 0, None elsewhere; collective."""
-    return gather_object(value, group=_group)
+    return gather_object(value, group=control_group())
 
 
 def from_first(value: Any) -> Any:
     """The value of rank 0, on every rank; collective."""
     box = [value]
-    broadcast_object_list(box, group=_group)
+    broadcast_object_list(box, group=control_group())
     return box[0]
 
 
@@ -112,5 +116,7 @@ class AnyRank:
             self._work.wait()
             any_yes = bool(self._answer.item())
         self._answer = torch.tensor([int(yes)])
-        self._work = dist.all_reduce(self._answer, dist.ReduceOp.MAX, group=_group, async_op=True)
+        self._work = dist.all_reduce(
+            self._answer, dist.ReduceOp.MAX, group=control_group(), async_op=True
+        )
         return any_yes

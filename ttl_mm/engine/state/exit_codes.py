@@ -68,14 +68,14 @@ def begin_again() -> int | None:
     """
     if not os.environ.get('TTL_ELASTIC'):
         return None
-    if (told := told_by_first()) and told[0] in (USER_ERROR, STOPPED):
-        return told[0]
+    if (first := written_by_first()) and first[0] in (USER_ERROR, STOPPED):
+        return first[0]
     with suppress(OSError):
         os.unlink(os.environ['TTL_EXIT_FILE'])
     return None
 
 
-def told_by_first() -> tuple[int, int] | None:
+def written_by_first() -> tuple[int, int] | None:
     """The code of the rank that ended first, and that rank; None while nobody has ended badly."""
     try:
         code, rank = read_text(os.environ['TTL_EXIT_FILE'], 100).split()
@@ -95,7 +95,7 @@ def follow_first() -> None:
 
 
 def _follow_first() -> None:
-    while (first := told_by_first()) is None:
+    while (first := written_by_first()) is None:
         time.sleep(LOOK)
     time.sleep(GRACE)
     code, rank = first

@@ -165,7 +165,7 @@ class WorkDirLock:
         while not self._done.wait(BEAT):
             try:
                 holder, _ = self._read()
-                if holder is None:  # the work dir was moved or emptied: what is saved makes it anew
+                if holder is None:  # the work dir was moved or emptied: saving creates it again
                     continue
                 if holder.get('token') != self.me['token']:
                     self._lost = (

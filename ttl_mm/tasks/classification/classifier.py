@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ttl_mm.checkpoint.load import refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.features import extract_features
 from ttl_mm.evaluation.model import default_size, load_model
 from ttl_mm.tasks.classification.source import Source
@@ -69,8 +69,8 @@ def read_layer(weights: str | Path) -> Layer:
     named = all(isinstance(name, str) for name in classes)
     if weight.ndim != 2 or weight.shape[:1] != bias.shape or len(classes) != len(bias) or not named:
         raise UserError(
-            f'{weights} has {len(classes)} classes and a layer of shape {tuple(weight.shape)}: '
-            f'{REMEDY}.'
+            f'{weights} has {counted(len(classes), "class", "classes")} and a layer of shape '
+            f'{tuple(weight.shape)}: {REMEDY}.'
         )
     return Layer(weight, bias, tuple(classes))
 

@@ -74,8 +74,8 @@ def finetune(
         weights: Of the backbone, in any layout that ``ttl import`` reads.
         out: Folder for everything that is written.
         frozen: Train the classifier alone; the whole network by default.
-        fraction: Learn from this share of every class, drawn anew for every seed.
-        per_class: Learn from so many images of every class, drawn anew for every seed.
+        fraction: Learn from this share of every class, another draw for every seed.
+        per_class: Learn from so many images of every class, another draw for every seed.
         seeds: How many times to train.
         baseline: Whether to train from random weights, too, under the same budget.
         epochs: Length of a run at most; fitted to the number of images by default.
@@ -85,7 +85,7 @@ def finetune(
         workers: Processes that load images.
         device: Where to test.
         config_out: Write the config of the first run instead of training.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
 
     Returns:
         The finished job; None after ``config_out``.

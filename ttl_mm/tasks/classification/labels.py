@@ -8,7 +8,7 @@ import numpy as np
 
 from ttl_mm.checkpoint.coverage import some
 from ttl_mm.datasets.image_folder import ImageFolder
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.data import check_classes, hold_out, split_folders
 
 
@@ -68,8 +68,8 @@ def _open(folder: Path) -> tuple[Split, tuple[str, ...]]:
     folders = sorted(path.name for path in inside if path.is_dir() and path.name[0] != '.')
     if empty := [name for name in folders if name not in classes]:
         raise UserError(
-            f'{len(empty)} classes of {folder} have no image ({some(empty, 5)}): put images into '
-            'their folders, or delete the folders.'
+            f'{folder} has {counted(len(empty), "class", "classes")} without an image '
+            f'({some(empty, 5)}): put images into every folder, or delete the empty ones.'
         )
     return Split(folder.resolve(), list(found.names), found.get_gt_labels()), classes
 
@@ -78,12 +78,8 @@ def _require(split: Split, classes: Sequence[str], count: int, why: str) -> None
     for name, number in zip(classes, np.bincount(split.labels, minlength=len(classes))):
         if number < count:
             raise UserError(
-                f'class {name} has {_images(number)}: at least {count} are needed, {why}.'
+                f'class {name} has {counted(number, "image")}: at least {count} are needed, {why}.'
             )
-
-
-def _images(number: int) -> str:
-    return f'{number} image' if number == 1 else f'{number} images'
 
 
 def draw(
@@ -104,8 +100,8 @@ def draw(
             count = per_class or max(2, round((fraction or 1) * len(members)))
             if count > len(members):
                 raise UserError(
-                    f'class {name} has {_images(len(members))} to learn from, and --per-class asks '
-                    f'for {count}: ask for fewer.'
+                    f'class {name} has {counted(len(members), "image")} to learn from, and '
+                    f'--per-class asks for {count}: ask for fewer.'
                 )
             # RandomState and not a Generator: its stream is frozen across NumPy versions
             rows.append(np.random.RandomState((seed, number)).permutation(members)[:count])

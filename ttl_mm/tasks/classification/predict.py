@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ttl_mm.errors import counted
 from ttl_mm.evaluation.feature_file import NO_IMAGE
 from ttl_mm.explore.embedding import AnyImages
 from ttl_mm.outputs import claim_file
@@ -31,7 +32,7 @@ def predict(
         workers: Processes that load images.
         device: Where to compute.
         overwrite: Whether an existing file may be replaced.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
 
     Raises:
         UserError: The weights are no classifier, or there are no images.
@@ -51,7 +52,8 @@ def predict(
     rows = [names[i] for i in kept], [labels[i] for i in kept], confidence[kept]
     write_predictions(path, *rows)
     if broken := [name for name, is_good in zip(names, good) if not is_good]:
-        say(f'{len(broken)} images cannot be read and are left out: {", ".join(broken[:3])}')
+        left_out = counted(len(broken), 'image')
+        say(f'left out {left_out} that cannot be read: {", ".join(broken[:3])}')
     counts = Counter(rows[1]).most_common()
     say('\n'.join(f'{count:8,}  {label}' for label, count in counts))
     say(str(path))

@@ -9,7 +9,7 @@ from ttl_mm.registry import HOOKS
 class ValidationStopHook(Hook):
     """End the run after ``patience`` validations in a row without a new best value.
 
-    A resumed run remembers the count; mmengine's hook of a similar name begins anew.
+    A resumed run remembers the count; mmengine's hook of a similar name starts at 0.
 
     Args:
         metric: A metric of validation, the larger the better.

@@ -7,6 +7,7 @@ from pathlib import Path
 from PIL import Image
 
 from ttl_mm.datasets.decode import decode_image, open_image
+from ttl_mm.errors import counted
 from ttl_mm.outputs import claim_folder
 from ttl_mm.planning.image_sources import find_images
 from ttl_mm.tasks.detection.coco_file import found_as_coco, write_json
@@ -33,7 +34,7 @@ def run_detector(
         pictures: How many images to draw.
         device: Where to compute.
         overwrite: Whether files of others in the folder may be replaced.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
 
     Raises:
         UserError: The weights are no detector, or there are no images.
@@ -62,7 +63,8 @@ def run_detector(
     path = folder / 'detections.json'
     write_json(found_as_coco(said_of[0], said_of[1], said_of[2], detector.classes), path)
     if broken:
-        say(f'{len(broken)} images cannot be read and are left out: {", ".join(broken[:3])}')
+        left_out = counted(len(broken), 'image')
+        say(f'left out {left_out} that cannot be read: {", ".join(broken[:3])}')
     counts = Counter(int(label) for _, _, said in kept for label in said.labels)
     for number, count in counts.most_common():
         say(f'{count:8,}  {detector.classes[number]}')

@@ -71,7 +71,7 @@ def train_detector(
         baseline: Whether to train from random weights, too, under the same budget.
         device: Where to test.
         config_out: Write the config instead of training.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
 
     Returns:
         The finished job; None after ``config_out``.

@@ -11,7 +11,7 @@ import numpy as np
 from ttl_mm.datasets.data_report import DataReport
 from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.retrieval import JUNK
 from ttl_mm.tasks.reid.datasets import ReIDLayout, find_layout
 from ttl_mm.tasks.reid.names import DISTRACTORS, ParsedNames, parse_names, train_identities
@@ -73,7 +73,7 @@ def _check_matches(report: DataReport, query: ParsedNames, gallery: ParsedNames)
         if name.rpartition('/')[2] in in_gallery:
             report.notes['query image that is also in the gallery (junk there)'].append(name)
     if not found:
-        count = f'{len(gallery.names):,} images'
+        count = counted(len(gallery.names), 'image')
         report.errors['gallery without a match for any query'].append(count)
 
 

@@ -15,7 +15,7 @@ from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid
 from ttl_mm.datasets.decode import decode_image
 from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.engine.runner.processes import train_in_processes
-from ttl_mm.errors import UserError
+from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.resnet import open_backbone
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.outputs import claim_folder, claim_job
@@ -70,7 +70,7 @@ def train_segmenter(
         baseline: Whether to train from random weights, too, under the same budget.
         device: Where to test.
         config_out: Write the config instead of training.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
 
     Returns:
         The finished job; None after ``config_out``.
@@ -193,7 +193,7 @@ def run_segmenter(
         pictures: How many images to draw.
         device: Where to compute.
         overwrite: Whether files of others in the folder may be replaced.
-        say: Receives what is told to the user.
+        say: Receives the lines for the user.
 
     Raises:
         UserError: The weights are no segmentation network, or there are no images.
@@ -219,6 +219,7 @@ def run_segmenter(
         done += 1
     (folder / 'classes.txt').write_text('\n'.join(segmenter.classes) + '\n')
     if broken:
-        say(f'{len(broken)} images cannot be read and are left out: {", ".join(broken[:3])}')
+        left_out = counted(len(broken), 'image')
+        say(f'left out {left_out} that cannot be read: {", ".join(broken[:3])}')
     say(f'{done} masks in {folder / "masks"}, whose values are the lines of classes.txt, from 0 on')
     return folder
