@@ -62,7 +62,7 @@ def labels(args: argparse.Namespace) -> int:
     for count in args.per_class:
         job = finetune(
             args.data, args.weights, args.out / f'labels{count}', per_class=count,
-            seeds=args.seeds, epochs=args.epochs, rate=args.rate, workers=0,
+            seeds=args.seeds, epochs=args.epochs, size=args.size, rate=args.rate, workers=0,
         )  # fmt: skip
         found = [job.accuracy(PRETRAINED), job.accuracy(RANDOM), job.lead]
         cells = (f'{v.mean:.1f} ({v.low:.1f} to {v.high:.1f})' for v in found)
@@ -79,10 +79,13 @@ def main() -> int:
         part = parts.add_parser(job.__name__, help=job.__doc__)
         part.set_defaults(job=job)
         part.add_argument('data', type=Path)
-        part.add_argument('--weights', default=DEMO)
+        photos = job is labels  # which the demo's backbone has never seen
+        default = {'required': True} if photos else {'default': DEMO}
+        part.add_argument('--weights', **default)
         part.add_argument('--epochs', type=int)
         part.add_argument('--rate', type=float)
-        part.add_argument('--size', type=int, default=80, help='short side of a detector')
+        text = 'edge of an image, or short side for a detector'
+        part.add_argument('--size', type=int, default=None if photos else 80, help=text)
         part.add_argument('--out', type=Path, default=Path('work_dirs/bench_own_data'))
     parts.choices['voc'].add_argument('--classes', nargs='+', default=['person', 'car', 'chair'])
     parts.choices['labels'].add_argument('--per-class', nargs='+', type=int, default=[5, 20, 100])
