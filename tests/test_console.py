@@ -1,6 +1,5 @@
 """What a person sees of a run: lines, panel, and how often it is drawn."""
 
-import doctest
 import logging
 import time
 from dataclasses import replace
@@ -20,10 +19,6 @@ FULL = Status(
 
 def terminal(width=80):
     return Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(console).failed == 0
 
 
 def test_a_line_says_what_is_known_and_nothing_else():

@@ -48,8 +48,9 @@ def decode_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS
         BadImageError: Not readable, not an image, truncated, too large, or not 8 or 16 bit.
 
     Example:
-        >>> decode_image('photo.jpg').shape
-        (427, 640, 3)
+        >>> png = cv2.imencode('.png', np.zeros((4, 6, 3), np.uint8))[1].tobytes()
+        >>> decode_image(png).shape
+        (4, 6, 3)
     """
     return open_image(source, max_pixels).decode(1)
 

@@ -17,7 +17,7 @@ class SampleIndex(int):
         outer: Position in the outermost dataset, which selects the draws; ``index`` by default.
 
     Example:
-        >>> SampleIndex(17, epoch=3, seed=0).rng().integers(100)
+        >>> int(SampleIndex(17, epoch=3, seed=0).rng().integers(100))
         27
     """
 

@@ -32,6 +32,10 @@ def knn_classify(
 
     Returns:
         (Q,) predicted labels: a tensor if ``train_labels`` is one, else an array.
+
+    >>> train = np.array([[1.0, 0], [1, 0.1], [0, 1]])
+    >>> knn_classify(train, ['cat', 'cat', 'dog'], np.array([[2.0, 0.3], [0.1, 5]]), k=1)
+    array(['cat', 'dog'], dtype='<U3')
     """
     sweep = knn_sweep(train_features, train_labels, test_features, [k], [temperature], device)
     return sweep[k, temperature]
@@ -41,7 +45,13 @@ def knn_sweep(
     train_features, train_labels, test_features,
     ks: Sequence[int], temperatures: Sequence[float], device=None,
 ) -> dict:  # fmt: skip
-    """Predictions for every ``(k, temperature)``, in one pass over the features."""
+    """Predictions for every ``(k, temperature)``, in one pass over the features.
+
+    >>> train = np.array([[1.0, 0], [0.6, 0.8], [0, 1]])
+    >>> found = knn_sweep(train, [0, 1, 1], np.array([[1.0, 0.1]]), ks=(1, 3), temperatures=(9.0,))
+    >>> {k: labels.tolist() for (k, _), labels in found.items()}
+    {1: [0], 3: [1]}
+    """
     _check(train_features, train_labels, test_features, ks, temperatures)
     classes, codes = np.unique(_to_numpy(train_labels), return_inverse=True)
     predicted: dict[tuple, list] = {(k, t): [] for k in ks for t in temperatures}
@@ -57,7 +67,12 @@ def knn_sweep(
 
 
 def weighted_vote(similarity: Tensor, labels: Tensor, num_classes: int, temperature: float):
-    """The label (q,) with the largest sum of exp(similarity / temperature), (q, k) each."""
+    """The label (q,) with the largest sum of exp(similarity / temperature), (q, k) each.
+
+    >>> similarity, labels = torch.tensor([[0.9, 0.8, 0.8]]), torch.tensor([[0, 1, 1]])
+    >>> [weighted_vote(similarity, labels, 2, t).item() for t in (0.01, 1.0)]
+    [0, 1]
+    """
     weight = ((similarity - similarity[:, :1]) / temperature).exp()  # the largest is 1
     winners = []
     for w, c in zip(*(x.split(max(1, VOTES // num_classes)) for x in (weight, labels))):

@@ -30,6 +30,9 @@ def linear_classify(
     scale of the features: they are taken as they are. Arguments and result are those of
     :func:`ttl_mm.evaluation.knn_classify`; there are at most ``max_iter`` steps of L-BFGS, which
     ends where no gradient exceeds 1e-4. ``alive`` is called in every one.
+
+    >>> linear_classify(np.array([[0.0], [1], [4], [5]]), [0, 0, 1, 1], np.array([[0.5], [4.5]]))
+    array([0, 1])
     """
     labels = train_labels.cpu().numpy() if isinstance(train_labels, Tensor) else train_labels
     classes, codes = np.unique(labels, return_inverse=True)

@@ -21,6 +21,10 @@ def low_shot(
     features share a large mean, which would leave little for the margin. The classifier is
     scikit-learn's LinearSVC, one against the rest, with a fixed ``cost``: nothing is chosen by
     the test set. Numbers of shots that the smallest class does not have are left out.
+
+    >>> features, labels = np.repeat(np.eye(3), 4, axis=0), np.repeat([0, 1, 2], 4)
+    >>> low_shot(features, labels, features, labels, shots=(1,), draws=2)
+    {1: array([100., 100.])}
     """
     labels, truth = np.asarray(train_labels), np.asarray(test_labels)
     classes, counts = np.unique(labels, return_counts=True)

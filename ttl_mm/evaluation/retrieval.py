@@ -51,6 +51,11 @@ def evaluate_retrieval(
 
     Raises:
         UserError: Shapes disagree, features are not finite, or no query has a match.
+
+    >>> gallery = np.array([[1.0, 0], [0.9, 0.1], [0, 1]])  # the first one is from the own camera
+    >>> found = evaluate_retrieval(gallery[:1], [7], [0], gallery, [7, 8, 7], [0, 1, 1])
+    >>> found['rank-1'], found['rank-5'], found['mAP']
+    (0.0, 100.0, 50.0)
     """
     query = _Images('query', query_features, query_ids, query_cams)
     gallery = _Images('gallery', gallery_features, gallery_ids, gallery_cams)
@@ -82,7 +87,11 @@ def evaluate_retrieval(
 
 
 def average_precision(positions: np.ndarray) -> float:
-    """Mean over the matches of (matches so far) / (images so far), positions 0-based ascending."""
+    """Mean over the matches of (matches so far) / (images so far), positions 0-based ascending.
+
+    >>> average_precision(np.array([0, 3]))  # (1/1 + 2/4) / 2
+    0.75
+    """
     return float(np.mean(np.arange(1, len(positions) + 1) / (positions + 1)))
 
 
@@ -91,6 +100,9 @@ def trapezoid_average_precision(positions: np.ndarray) -> float:
 
     Each match adds the mean of the precisions just before and at it; before the first image the
     precision is 1. A single match at position r > 0 so gives 0.5 / (r + 1), half the standard AP.
+
+    >>> trapezoid_average_precision(np.array([0])), trapezoid_average_precision(np.array([1]))
+    (1.0, 0.25)
     """
     found = np.arange(len(positions))
     before = np.where(positions > 0, found / np.maximum(positions, 1), 1.0)
@@ -116,6 +128,9 @@ def rank_positions(scores: np.ndarray, matches: np.ndarray) -> np.ndarray:
     """0-based ranks, ascending, of ``matches`` when ``scores`` (G,) are sorted stably, best first.
 
     Counting what comes before a match costs two passes; sorting the gallery costs many.
+
+    >>> rank_positions(np.array([0.5, 0.9, 0.5, 0.1]), np.array([2, 1])).tolist()
+    [0, 2]
     """
     ranks = [
         np.count_nonzero(scores > scores[m]) + np.count_nonzero(scores[:m] == scores[m])

@@ -107,5 +107,9 @@ def explore_ranks(
 
 
 def first_rank_below(rates: Sequence[float], level: float) -> int:
-    """First rank whose rate is at most ``level``; m + 1 if none is."""
+    """First rank whose rate is at most ``level``; m + 1 if none is.
+
+    >>> first_rank_below([0.3, 0.2, 0.1], 0.2), first_rank_below([0.3, 0.2, 0.1], 0.05)
+    (2, 4)
+    """
     return next((rank for rank, rate in enumerate(rates, 1) if rate <= level), len(rates) + 1)

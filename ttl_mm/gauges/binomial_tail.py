@@ -33,7 +33,11 @@ def overclustering_risk(m: int, k: int, p: float | Sequence[float]) -> float:
 
 
 def log_overclustering_risk(m: int, k: int, p: float | Sequence[float]) -> float:
-    """Natural logarithm of :func:`overclustering_risk`; does not underflow."""
+    """Natural logarithm of :func:`overclustering_risk`; does not underflow.
+
+    >>> round(log_overclustering_risk(m=1, k=1, p=0.5), 4)  # ln 0.5
+    -0.6931
+    """
     if m < 0:
         raise ValueError(f'the number of negatives m must not be negative, got {m}')
     shares = np.asarray(p, dtype=np.float64)
@@ -53,6 +57,9 @@ def smallest_safe_k(m: int, p: float | Sequence[float], risk: float) -> int:
     """Smallest rank k >= 1 with ``overclustering_risk(m, k, p) <= risk``.
 
     The answer m + 1 says that no rank of such a batch is safe.
+
+    >>> smallest_safe_k(m=103, p=1 / 10, risk=0.01)
+    19
     """
     if not 0 <= risk <= 1:
         raise ValueError(f'the bound on the risk is a probability, got {risk}')

@@ -31,6 +31,9 @@ def class_divergence(features: Tensor, labels: Tensor, spread: str = 'within') -
         labels: (N,), at least two classes.
         spread: What s is, as a root mean square per dimension: ``'within'`` the deviation from the
             center of the own class, ``'total'`` the deviation from the mean of all features.
+
+    >>> class_divergence(torch.tensor([[0.0], [2], [10], [12]]), torch.tensor([0, 0, 1, 1]))
+    10.0
     """
     if spread not in ('within', 'total'):
         raise ValueError(f"spread is 'within' or 'total', not {spread!r}")
@@ -59,6 +62,12 @@ def false_negatives_by_rank(query: Tensor, key: Tensor, labels: Tensor, offset: 
 
     Returns:
         (N, M - 1) booleans, ranks ascending in the distance -cos: column 0 is the hardest.
+
+    >>> points = torch.tensor([[1.0, 0], [0.9, 0.1], [0, 1]])
+    >>> false_negatives_by_rank(points, points, torch.tensor([0, 1, 0]))
+    tensor([[False,  True],
+            [False, False],
+            [False,  True]])
     """
     query, key, labels = map(torch.as_tensor, (query, key, labels))
     _check_rows(labels, key)
@@ -80,6 +89,10 @@ def false_negative_frequency(
         key: (N, D); row i is the positive of anchor i, all other rows its negatives.
         labels: (N,) true classes.
         ranks: (lo, hi), 1-based and inclusive, as in the loss; (k, k) is rank-k.
+
+    >>> points = torch.tensor([[1.0, 0], [0.9, 0.1], [0, 1]])
+    >>> false_negative_frequency(points, points, torch.tensor([0, 1, 0]), ranks=(1, 1))
+    BatchEvents(omega=False, b=True)
     """
     false = false_negatives_by_rank(query, key, labels)
     return BatchEvents(omega=bool(_selected(false, ranks).any()), b=bool(false.any()))

@@ -12,6 +12,9 @@ def feature_std(features: Tensor) -> float:
 
     Args:
         features: (N, D), any scale.
+
+    >>> feature_std(torch.ones(5, 4)), feature_std(torch.tensor([[1.0, 0, 0, 0], [-3, 0, 0, 0]]))
+    (0.0, 0.25)
     """
     directions = normalize(checked_matrix(features), dim=1)
     return directions.std(dim=0, correction=0).mean().item()
@@ -26,6 +29,9 @@ def effective_rank(features: Tensor) -> float:
 
     Args:
         features: (N, D), any scale.
+
+    >>> round(effective_rank(torch.eye(4)), 3), round(effective_rank(torch.ones(9, 4)), 3)
+    (4.0, 1.0)
     """
     features = checked_matrix(features)
     if not features.isfinite().all():

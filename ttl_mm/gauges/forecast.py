@@ -155,6 +155,9 @@ def calibrated(errors: Sequence[float], share: float = 0.8) -> tuple[float, floa
     """Quantiles that hold ``share`` of new errors, as in split conformal prediction.
 
     With n errors the k-th smallest and k-th largest are taken, k = ⌊(n + 1)(1 - share) / 2⌋.
+
+    >>> calibrated(range(10), share=0.8)  # the smallest and the largest
+    (0.0, 9.0)
     """
     ordered = np.sort(np.asarray(errors, dtype=float))
     k = int((len(ordered) + 1) * (1 - share) / 2)

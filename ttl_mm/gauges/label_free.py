@@ -32,6 +32,10 @@ def lidar(views: Tensor, delta: float = 1e-4) -> float:
 
     Source: Thilak et al., LiDAR: Sensing Linear Probing Performance in Joint Embedding SSL
     Architectures, 2023.
+
+    >>> images = torch.eye(3)[:, None].expand(3, 2, 3)  # two equal views of three images
+    >>> round(lidar(images), 3)
+    2.0
     """
     views = torch.as_tensor(views)
     if views.ndim != 3 or not len(views) or views.shape[1] < 2:
@@ -66,6 +70,11 @@ def spectrum_decay(features: Tensor, first: int = 3) -> float:
 
     Source: Agrawal et al., alpha-ReQ: Assessing Representation Quality in Self-Supervised Learning
     by Measuring Eigenspectrum Decay, 2022.
+
+    >>> eigenvalues = torch.arange(1.0, 9) ** -1.5
+    >>> features = torch.cat([torch.eye(8), -torch.eye(8)]) * eigenvalues.sqrt()
+    >>> round(spectrum_decay(features), 3)
+    1.5
     """
     features = checked_matrix(features)
     if not features.isfinite().all() or len(features) < 2:
@@ -88,6 +97,9 @@ def alignment(view: Tensor, other: Tensor) -> float:
 
     Source: Wang and Isola, Understanding Contrastive Representation Learning through Alignment and
     Uniformity on the Hypersphere, 2020; there with the exponent 2, as here.
+
+    >>> alignment(torch.tensor([[2.0, 0], [1, 0]]), torch.tensor([[3.0, 0], [0, 1]]))
+    1.0
     """
     view, other = _pair(view, other)
     return (normalize(view) - normalize(other)).square().sum(dim=1).mean().item()
@@ -102,6 +114,9 @@ def uniformity(features: Tensor, t: float = 2.0) -> float:
     Args:
         features: (N, D), any length.
         t: The smaller, the farther two images see each other.
+
+    >>> uniformity(torch.tensor([[1.0, 0], [-1, 0]]))  # -2 times the squared distance, 4
+    -8.0
     """
     features = checked_matrix(features)
     if len(features) < 2:
@@ -122,6 +137,10 @@ def neighbor_overlap(features: Tensor, other: Tensor, neighbors: int = 10) -> fl
         features: (N, D).
         other: (N, E) of the same images in the same order.
         neighbors: How many of them to compare.
+
+    >>> line = torch.tensor([[1.0, 0], [1, 0.1], [1, 1], [1, 1.2]])
+    >>> neighbor_overlap(line, 5 * line, neighbors=1)
+    1.0
     """
     found = nearest_neighbors(features, neighbors), nearest_neighbors(other, neighbors, draw=1)
     return shared_neighbors(*found)
@@ -132,6 +151,9 @@ def nearest_neighbors(features: Tensor, neighbors: int, draw: int = 0) -> Tensor
 
     Which of equally near images are taken is drawn at random, differently for every ``draw``: else
     a network that maps all images to a few points would seem to keep all neighbors.
+
+    >>> nearest_neighbors(torch.tensor([[1.0, 0], [1, 0.1], [1, 1], [1, 1.2]]), 1).flatten()
+    tensor([1, 0, 3, 2])
     """
     directions = normalize(checked_matrix(features))
     count = min(neighbors, len(directions) - 1) if directions.isfinite().all() else 0
@@ -142,7 +164,11 @@ def nearest_neighbors(features: Tensor, neighbors: int, draw: int = 0) -> Tensor
 
 
 def shared_neighbors(neighbors: Tensor, other: Tensor) -> float:
-    """Share of the neighbors (N, k) that are in the same row of ``other`` (N, k) too."""
+    """Share of the neighbors (N, k) that are in the same row of ``other`` (N, k) too.
+
+    >>> shared_neighbors(torch.tensor([[1, 2], [0, 2]]), torch.tensor([[2, 1], [0, 3]]))
+    0.75
+    """
     return shares_of_images(neighbors, other).mean().item()
 
 
@@ -179,6 +205,10 @@ def judge_views(views: Tensor, neighbors: int = 10) -> dict[str, float]:
 
     Measures of single features take the first view. ``view_invariance`` is
     :func:`neighbor_overlap` of two views, with its standard error over the images.
+
+    >>> views = torch.eye(12)[:, None].expand(12, 2, 12)
+    >>> round(judge_views(views)['rankme'], 3), judge_views(views)['alignment']
+    (12.0, 0.0)
     """
     first, second = views[:, 0], views[:, 1]
     found = nearest_neighbors(first, neighbors), nearest_neighbors(second, neighbors, draw=1)

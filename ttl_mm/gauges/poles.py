@@ -23,6 +23,9 @@ def fewest_poles(m: int, k: int, risk: float) -> int:
         m: Number of negatives of an anchor.
         k: Rank of the deputy, from 1 to m.
         risk: Share of the anchors, above 0 and below 1, whose deputy may lie on their own pole.
+
+    >>> fewest_poles(m=103, k=19, risk=0.01)  # the smallest k that is safe for 10 classes
+    10
     """
     if not 1 <= k <= m:
         raise ValueError(f'a rank among {m} negatives is 1..{m}, got {k}')
@@ -52,6 +55,9 @@ def pole_loss(n: int, poles: int, ranks: tuple[int, int], gamma: float = 2.0) ->
         poles: From 1 to n.
         ranks: (lo, hi) of the deputy.
         gamma: Weight of the positive.
+
+    >>> pole_loss(n=8, poles=1, ranks=(4, 4)), pole_loss(n=8, poles=2, ranks=(4, 4))
+    (-1.0, -3.0)
     """
     low, high = ranks
     if not 1 <= poles <= n or not 1 <= low <= high < n:

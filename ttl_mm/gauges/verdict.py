@@ -26,6 +26,9 @@ def verdict(
             first one of the untrained network.
         errors: Standard error of each.
         health: What the projections show: LOSING, COLLAPSED, or anything else.
+
+    >>> verdict([0.10, 0.24], [0.01, 0.01])[0], verdict([0.10, 0.11], [0.01, 0.01])[0]
+    ('learning', 'flat')
     """
     if health == COLLAPSED:
         return COLLAPSED, 'all projections lie on a point or a few poles'

@@ -82,7 +82,11 @@ def soft_minimum(distances: Tensor, temperature: float) -> Tensor:
 
 
 def view_offsets(offset: int, num_keys: int, views: int) -> range:
-    """The columns in which the first row finds each view of its own image, its positive first."""
+    """The columns in which the first row finds each view of its own image, its positive first.
+
+    >>> list(view_offsets(offset=2, num_keys=16, views=2))  # two views of eight images
+    [2, 10]
+    """
     return range(offset, num_keys, num_keys // views)
 
 
@@ -113,7 +117,12 @@ def plain_truncated_triplet_loss(
     views: int = 1,
     key_gradient: bool = False,
 ) -> Tensor:
-    """The definition of :func:`truncated_triplet_loss`, for at least one negative; slower."""
+    """The definition of :func:`truncated_triplet_loss`, for at least one negative; slower.
+
+    >>> query = torch.eye(3)
+    >>> plain_truncated_triplet_loss(query, query, ranks=(1, 1))  # 2 · (-1) - 0
+    tensor(-2.)
+    """
     distances = cosine_distances(query, key if key_gradient else key.detach())  # (N, M)
     positive, deputy = select_deputy(distances, ranks, offset, temperature, views)  # (N,), (N,)
     if deputy_ceiling is not None:
@@ -190,7 +199,11 @@ def coding_rate(projections: Tensor, distortion: float = 0.2) -> Tensor:
 
 
 def rank_window(ranks: Ranks, num_negatives: int) -> tuple[int, int]:
-    """The ranks (lo, hi) clamped to those that exist."""
+    """The ranks (lo, hi) clamped to those that exist.
+
+    >>> rank_window((2, 11), num_negatives=5), rank_window('all', num_negatives=5)
+    ((2, 5), (1, 5))
+    """
     if isinstance(ranks, str):
         if ranks != ALL:
             raise UserError(f'ranks={ranks!r}: use (lo, hi), {SEMI_HARD!r} or {ALL!r}.')
@@ -200,7 +213,11 @@ def rank_window(ranks: Ranks, num_negatives: int) -> tuple[int, int]:
 
 
 def is_rank(value: object) -> bool:
-    """Whether the value is an integer from 1, the rank of the hardest negative."""
+    """Whether the value is an integer from 1, the rank of the hardest negative.
+
+    >>> [is_rank(value) for value in (1, 0, 1.0, True)]
+    [True, False, False, False]
+    """
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 

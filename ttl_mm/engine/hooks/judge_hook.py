@@ -142,7 +142,7 @@ def judgments(views: int, draws: int, images: int, share: float) -> tuple[int, i
         share: of the work of the run.
 
     >>> judgments(views=100_000, draws=2, images=10_000, share=0.01)
-    (7, 128)
+    (6, 128)
     """
     budget = share * views / (COST * draws)  # images that may be judged in all
     count = int(min(MOST_IMAGES, images, max(FEWEST_IMAGES, budget / (MOST_TIMES + 1))))

@@ -89,9 +89,7 @@ def image_file_size(path: str | os.PathLike) -> int:
 def split_path(path: str) -> tuple[str, str]:
     """The archive in a path and the name in it; both empty if there is none.
 
-    Example:
-        >>> split_path('shards/000.tar/cats/1.jpg')
-        ('shards/000.tar', 'cats/1.jpg')
+    ``shards/000.tar/cats/1.jpg`` has the archive ``shards/000.tar``, if that is a file.
     """
     for found in _INSIDE.finditer(path):
         archive = path[: found.end() - 1]
