@@ -17,6 +17,7 @@ _BACKBONE_KEYS: dict[str, Container] = {
     'depth': {18, 34, 50, 101, 152}, 'deep_stem': {True, False}, 'avg_down': {True, False},
     'stem_channels': range(1, 4096), 'base_channels': range(1, 4096),
 }  # fmt: skip
+_BRIGHTEST = 2**16  # value of a pixel
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,51 @@ def checked_backbone(config: Any) -> dict[str, Any]:
     if not isinstance(config, Mapping) or not {'type', 'depth'} <= config.keys():
         raise UserError(f'the file names no ResNet as its backbone, but {config!r}.')
     for key, value in config.items():
-        if key not in _BACKBONE_KEYS or value not in _BACKBONE_KEYS[key]:
+        plain = type(value) in (bool, int, str)  # 64.0 is in a range, too, and no width
+        if key not in _BACKBONE_KEYS or not plain or value not in _BACKBONE_KEYS[key]:
             raise UserError(f'the backbone of the file has {key}={value!r}, which is refused.')
     return dict(config)
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a file says about a network on a ResNet; its tensors are not looked at."""
+
+    model: str
+    classes: tuple[str, ...]
+    size: int  # of the images in pixels
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    network: Any  # the config of the ResNet, if it is one
+
+    def backbone(self) -> Backbone:
+        """Raises UserError if it is no ResNet."""
+        return Backbone(checked_backbone(self.network), self.mean, self.std)
+
+
+def read_description(meta: Any, key: str) -> Described | None:
+    """The description in a file of ours, None if there is none; ``key`` holds the model's name."""
+    try:
+        model, classes, pixels = meta[key], meta['classes'], meta['input']
+        size, mean, std = (pixels[name] for name in ('size', 'mean', 'std'))
+        network = meta['backbone']
+    except (KeyError, TypeError, IndexError):
+        return None
+    if not (isinstance(model, str) and isinstance(classes, (list, tuple)) and type(size) is int):
+        return None
+    if not all(isinstance(name, str) for name in classes) or not 8 <= size <= 8192:
+        return None
+    if not (_three_numbers(mean) and _three_numbers(std)) or min(std) <= 0:
+        return None
+    return Described(model, tuple(classes), size, tuple(mean), tuple(std), network)
+
+
+def _three_numbers(values: Any) -> bool:
+    return (
+        isinstance(values, (list, tuple))
+        and len(values) == 3
+        and all(type(v) in (int, float) and abs(v) <= _BRIGHTEST for v in values)  # and no NaN
+    )
 
 
 def open_backbone(weights: str) -> Backbone:

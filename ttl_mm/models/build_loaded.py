@@ -15,16 +15,24 @@ _MAKERS = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn, torch.
 _SMALL = 2**14  # values
 
 
-def build_loaded(config: Mapping[str, Any], state: Mapping[str, Tensor], source: str) -> nn.Module:
+def build_loaded(
+    config: Mapping[str, Any], state: Mapping[str, Tensor], source: str, scope: str = 'mmpretrain'
+) -> nn.Module:
     """The network of ``config`` with the tensors of the file ``source``, all of which must fit.
 
     The shapes of the network are found out first, without memory for its weights. So a file of a
     few kilobytes whose shapes promise a huge network is refused before the network is made.
 
+    Args:
+        config: For the registry.
+        state: All tensors of the network.
+        source: Where they came from, for messages.
+        scope: The registry in which short names are looked up.
+
     Raises:
         UserError: The tensors are not those of the network.
     """
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
+    with DefaultScope.overwrite_default_scope(scope):
         with WithoutWeights():
             expected = MODELS.build(dict(config)).state_dict()
         compare(expected, state, source).require(1.0)

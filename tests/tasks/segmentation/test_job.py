@@ -1,6 +1,7 @@
 """``ttl segment train`` and ``ttl segment run`` end to end at tiny size, interrupted too."""
 
 import json
+import resource
 import shutil
 from pathlib import Path
 
@@ -199,6 +200,18 @@ def test_a_file_that_is_no_segmentation_network_is_refused(meta, tmp_path):
     torch.save({'state_dict': {}, 'meta': meta}, path)
     with pytest.raises(UserError, match='name the segmenter'):
         Segmenter(path)
+
+
+def test_a_small_file_that_promises_a_huge_network_is_refused_before_it_is_built(tmp_path):
+    path = tmp_path / 'x.pth'
+    huge = {'type': 'mmpretrain.ResNet', 'depth': 152, 'base_channels': 4000}
+    meta = {'segmenter': 'fcn', 'classes': ['a'], 'backbone': huge,
+            'input': {'size': 64, 'mean': [1, 1, 1], 'std': [1, 1, 1]}}  # fmt: skip
+    torch.save({'state_dict': {'backbone.conv1.weight': torch.ones(1)}, 'meta': meta}, path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match='instead of'):
+        Segmenter(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
 def test_the_verdict_names_both_figures():

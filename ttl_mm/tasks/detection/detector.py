@@ -15,13 +15,12 @@ from mmengine.dataset import Compose, pseudo_collate
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DefaultScope
 
-from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.load import refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import choose_device
-from ttl_mm.evaluation.resnet import Backbone, checked_backbone
-from ttl_mm.registry import MODELS
+from ttl_mm.evaluation.resnet import Backbone, read_description
+from ttl_mm.models.build_loaded import build_loaded
 from ttl_mm.tasks.detection.own_config import RECIPES, detector_config, plain_pipeline
 from ttl_mm.version import __version__
 
@@ -72,29 +71,22 @@ class Detector:
 
     def __init__(self, weights: str | Path, device: str | None = None) -> None:
         content = read_checkpoint(resolve(weights))
-        meta: Any = content.get('meta')
-        try:
-            name, pixels = meta['detector'], meta['input']
-            self.classes = tuple(str(label) for label in meta['classes'])
-            self.size = int(pixels['size'])
-            mean, std = (tuple(float(v) for v in pixels[key]) for key in ('mean', 'std'))
-            network = meta['backbone']
-        except (KeyError, TypeError, ValueError):
-            raise UserError(f'{weights} holds no detector: {REMEDY}.') from None
-        fits = name in RECIPES and 8 <= self.size <= 8192 and len(mean) == len(std) == 3
-        if not fits or not 1 <= len(self.classes) <= 100_000:
+        found = read_description(content.get('meta'), 'detector')
+        if found is None:
+            raise UserError(f'{weights} holds no detector: {REMEDY}.')
+        if found.model not in RECIPES or not 1 <= len(found.classes) <= 100_000:
             raise UserError(
-                f'{weights} names the detector {name!r} for {len(self.classes)} classes at '
-                f'{self.size} px, which is refused: {REMEDY}.'
+                f'{weights} names the detector {found.model!r} for {len(found.classes)} classes, '
+                f'which is refused: {REMEDY}.'
             )
-        backbone = Backbone(checked_backbone(network), mean, std)
-        cfg = detector_config(name, backbone, self.classes, self.size)
+        self.classes, self.size = found.classes, found.size
+        cfg = detector_config(found.model, found.backbone(), self.classes, self.size)
         state = tensors_of(content)
         refuse_bad_tensors(state, str(weights))
+        network = build_loaded(cfg.model, state, str(weights), 'mmdet')
+        self.model: Any = revert_sync_batchnorm(network)
         with DefaultScope.overwrite_default_scope('mmdet'):
-            self.model: Any = revert_sync_batchnorm(MODELS.build(cfg.model))
             self.pipeline = Compose(plain_pipeline(self.size))
-        load_state(self.model, state, str(weights))
         self.model.to(choose_device(device)).eval()
 
     @torch.no_grad()

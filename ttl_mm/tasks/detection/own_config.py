@@ -1,8 +1,10 @@
 """The config of ``ttl detect train``: a recipe of projects/detection, fitted to the data."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,9 @@ VALIDATIONS = 10  # of a run
 RATE_IMAGES = 16  # that the learning rates of the recipes are for
 
 
+@cache
 def _read(model: str) -> Config:
+    """A recipe; mmengine reads 100 YAML files of mmdet to find the bases of one."""
     return read_config(recipes_root() / 'projects/detection/configs' / RECIPES[model])
 
 
@@ -65,7 +69,7 @@ def detector_config(
         size: Short side of the images. Anchors, and the numbers of proposals, shrink with it.
         random: Whether the backbone keeps its random weights.
     """
-    cfg = _read(model)
+    cfg = copy.deepcopy(_read(model))
     net, share = cfg.model, size / SIZE
     net.data_preprocessor.update(mean=list(backbone.mean), std=list(backbone.std))
     init: dict[str, Any] = {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': backbone.weights}

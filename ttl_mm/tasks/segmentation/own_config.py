@@ -1,6 +1,8 @@
 """The config of ``ttl segment train``: the recipe of projects/segmentation, fitted to the data."""
 
+import copy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,14 @@ class Schedule:
     workers: int = 2
 
 
+@cache
+def _read() -> Config:
+    return read_config(recipes_root() / RECIPE)
+
+
 def model_config(backbone: Backbone, classes: int, random: bool = True) -> Config:
     """The recipe with the network for this backbone and so many classes."""
-    cfg = read_config(recipes_root() / RECIPE)
+    cfg = copy.deepcopy(_read())
     net = cfg.model
     net.data_preprocessor.update(mean=list(backbone.mean), std=list(backbone.std))
     init: dict[str, Any] = {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': backbone.weights}
