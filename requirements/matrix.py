@@ -16,8 +16,8 @@ import install
 
 FOLDER = install.ROOT / '.matrix'
 TEST_TOOLS = [
-    'coverage', 'import-linter', 'mypy', 'onnx', 'onnxruntime', 'playwright', 'pyarrow', 'pytest',
-    'pytest-xdist', 'ruff', 'timm',
+    'aiohttp', 'coverage', 'fsspec', 'import-linter', 'mypy', 'onnx', 'onnxruntime', 'playwright',
+    'pyarrow', 'pytest', 'pytest-xdist', 'ruff', 'timm',
 ]  # fmt: skip
 # what needs mmdet, mmselfsup or compiled ops, or builds an environment of its own
 LEFT_OUT = [

@@ -13,7 +13,7 @@ FILE = re.compile(
     r'(?<![\w/])(?:configs|docs|projects|requirements|tests|tools|ttl_mm)/[\w./-]+\.\w+'
 )
 PATH_TYPES = {
-    'input_file', 'input_folder', 'input_path', 'source', 'weights', 'contestant'
+    'images', 'input_file', 'input_folder', 'input_path', 'source', 'weights', 'contestant'
 }  # fmt: skip
 PAGES = [
     *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md')),

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ttl_mm.errors import did_you_mean
+from ttl_mm.errors import UserError, did_you_mean
+from ttl_mm.files.byte_size import parse_bytes
+from ttl_mm.files.stores.url import clean_url, is_url
 
 CFG_OPTIONS_HELP = (
     'change the config, as in {example}; a value is a Python literal or plain text, +KEY=VALUE '
@@ -87,10 +89,10 @@ def byte_size(value: str) -> int:
         >>> byte_size('1.5GB')
         1500000000
     """
-    found = re.fullmatch(r'(\d{1,12}(?:\.\d{1,6})?) ?([MGT])B', value.upper())
-    if not found:
-        raise argparse.ArgumentTypeError(f'{value!r} is no size: write it as 500MB or 1GB')
-    return int(float(found[1]) * {'M': 10**6, 'G': 10**9, 'T': 10**12}[found[2]])
+    try:
+        return parse_bytes(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def seconds(value: str) -> float:
@@ -140,6 +142,16 @@ def input_folder(value: str) -> str:
 def input_path(value: str) -> str:
     """A type: a regular file or a folder."""
     return input_folder(value) if stat.S_ISDIR(_mode(value)) else input_file(value)
+
+
+def images(value: str) -> str:
+    """A type: a regular file, a folder, or an address of archives in a store."""
+    if not is_url(value):
+        return input_path(value)
+    try:
+        return clean_url(value)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def weights(value: str) -> str:

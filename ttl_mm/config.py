@@ -12,6 +12,7 @@ from mmengine.runner import Runner
 from ttl_mm.compat.mmengine_private import leave_unformatted
 from ttl_mm.errors import UserError, did_you_mean
 from ttl_mm.files.regular import is_regular, read_text
+from ttl_mm.files.stores.url import clean_url, is_url
 
 # top-level names that mmengine, mmpretrain and mmdet read, beside the arguments of Runner
 _OTHER_KEYS = {
@@ -55,7 +56,20 @@ def read_config(path: str | Path, options: Mapping[str, Any] | None = None) -> C
     for key in helpers:
         config.pop(key)
     check_no_pickles(config.to_dict())
+    check_addresses(config.to_dict())
     return config
+
+
+def check_addresses(value: Any) -> None:
+    """Refuse keys in the addresses of images: a run writes its config into logs and checkpoints."""
+    if isinstance(value, Mapping):
+        root = value.get('data_root')
+        if isinstance(root, str) and is_url(root):
+            clean_url(root)
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            check_addresses(item)
 
 
 def check_bases(path: Path, seen: frozenset[Path] = frozenset()) -> None:

@@ -16,7 +16,7 @@ def add_source(parser: argparse.ArgumentParser, help: str = SOURCE) -> None:
     """Add the images, the weights and what a forward pass needs."""
     add = parser.add_argument
     add('source', nargs='+', metavar='FILE_OR_CHECKPOINT', type=source, help=help)
-    add_shared(parser, '--data', type=arguments.input_path, help=DATA)
+    add_shared(parser, '--data', type=arguments.images, help=DATA)
     add_weights(parser)
 
 

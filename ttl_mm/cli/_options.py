@@ -5,8 +5,8 @@ from typing import Any
 
 from ttl_mm.arguments import (
     device,
+    images,
     input_file,
-    input_path,
     integer,
     number,
     output_file,
@@ -16,7 +16,7 @@ from ttl_mm.arguments import (
 SHARED: dict[str, dict] = {
     '--batch-size': {'type': integer(1), 'metavar': 'N'},
     '--config': {'type': input_file, 'metavar': 'FILE'},
-    '--data': {'type': input_path, 'metavar': 'DIR'},
+    '--data': {'type': images, 'metavar': 'DIR'},
     '--device': {
         'type': device,
         'help': 'such as cuda:1 or cpu (default: a GPU if there is one)',

@@ -23,10 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text += 'random, an untrained network like the first; tables of features (.csv, .parquet)'
     add('sources', nargs='+', metavar='CHECKPOINT', type=contestant, help=text)
     text = 'folder of classes or of splits, or a config'
-    add_shared(parser, '--data', required=True, type=arguments.input_path, help=text)
+    add_shared(parser, '--data', required=True, type=arguments.images, help=text)
     text = 'images of the pre-training, to see whether test images are among them (default: as the '
     text += 'log beside a checkpoint says)'
-    add('--seen', nargs='+', metavar='IMAGES', type=arguments.input_path, help=text)
+    add('--seen', nargs='+', metavar='IMAGES', type=arguments.images, help=text)
     text = 'of knn, linear, lowshot, finetune (default: knn linear)'
     names = ['knn', 'linear', 'lowshot', 'finetune']
     add('--protocols', nargs='+', choices=names, default=names[:2], metavar='NAME', help=text)

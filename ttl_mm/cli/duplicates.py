@@ -12,9 +12,9 @@ HELP = 'find copies among images, and leaks between two folders'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     text = 'a folder of any depth, a text file with one path a line, or several of these'
-    add('source', nargs='+', metavar='IMAGES', type=arguments.input_path, help=text)
+    add('source', nargs='+', metavar='IMAGES', type=arguments.images, help=text)
     text = 'look for images of this folder or list among IMAGES too, such as those to test on'
-    add('--against', metavar='IMAGES', type=arguments.input_path, help=text)
+    add('--against', metavar='IMAGES', type=arguments.images, help=text)
     text = 'cosine from which images are near duplicates (default: found with altered copies)'
     add('--threshold', type=arguments.number(-1, 1), metavar='COS', help=text)
     add_weights(parser)

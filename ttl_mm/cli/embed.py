@@ -13,7 +13,7 @@ HELP = 'write the features of images without labels to a file'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = 'a folder of any depth, a text file with one path a line, or several of these'
-    parser.add_argument('source', nargs='+', metavar='IMAGES', type=arguments.input_path, help=text)
+    parser.add_argument('source', nargs='+', metavar='IMAGES', type=arguments.images, help=text)
     add_weights(parser, required=True)
     content = 'the features: .safetensors, .npy (paths beside it), .csv or .parquet'
     add_out(parser, 'FILE', content, 'embeddings.safetensors')

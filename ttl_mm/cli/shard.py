@@ -13,7 +13,7 @@ HELP = 'write images into tar shards, for many images or slow disks'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     text = 'a folder of any depth, a text file with one path a line, or several of these'
-    add('source', nargs='+', metavar='IMAGES', type=arguments.input_path, help=text)
+    add('source', nargs='+', metavar='IMAGES', type=arguments.images, help=text)
     add_out(parser, 'DIR', 'the shards', 'shards')
     text = 'bytes of a shard at most, such as 500MB (default: 1GB)'
     add('--size', type=arguments.byte_size, default=10**9, metavar='BYTES', help=text)

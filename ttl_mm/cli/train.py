@@ -4,7 +4,7 @@ import argparse
 import os
 import time
 
-from ttl_mm.arguments import input_folder, integer, number, output_file, weights
+from ttl_mm.arguments import images, integer, number, output_file, weights
 from ttl_mm.cli._options import FLAG, add_out, add_shared, add_speed
 from ttl_mm.cli.export import FORMATS
 from ttl_mm.compat.torch_environment import set_torch_environment
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='GPUs (default: all), or processes without a GPU',
     )
     text = 'folder of classes to measure kNN on while training; it is never trained on'
-    add('--labels', type=input_folder, metavar='DIR', help=text)
+    add('--labels', type=images, metavar='DIR', help=text)
     text = 'end the run when N judgments without labels in a row were not its best'
     add('--patience', type=integer(1), metavar='N', help=text)
     text = 'weights of the backbone to start from, in any layout'

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ttl_mm.arguments import input_folder, integer
+from ttl_mm.arguments import images, integer
 from ttl_mm.cli._options import add_out, add_overwrite, add_shared
 from ttl_mm.errors import UserError
 from ttl_mm.outputs import claim_file
@@ -14,7 +14,7 @@ HELP = 'draw a sheet of images with their random views'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('old_data', nargs='?', help=argparse.SUPPRESS)
-    add_shared(parser, '--data', type=input_folder, help="folder of images (default: the config's)")
+    add_shared(parser, '--data', type=images, help="folder of images (default: the config's)")
     add_shared(parser, '--config', help="config whose views are drawn (default: the paper's)")
     add_out(parser, 'FILE', 'the sheet', 'views.png')
     add_overwrite(parser)

@@ -23,6 +23,9 @@ from ttl_mm.files.cache_folder import cache_folder
 from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.files.regular import LOG
+from ttl_mm.files.stores.cache import is_remote, remote_file
+from ttl_mm.files.stores.listing import local_root, remote_archives
+from ttl_mm.files.stores.url import as_given, is_url
 
 REPORT_SECONDS = 5
 
@@ -30,16 +33,24 @@ REPORT_SECONDS = 5
 def scan_folder(root: str | os.PathLike) -> NameList:
     """The images below ``root``, a folder or an archive, as sorted paths relative to it.
 
+    ``root`` may be an address in a store: then they are relative to its place in the cache
+    (:func:`ttl_mm.files.stores.listing.local_root`).
+
     Hidden files and folders are left out, links are followed. One process per node scans, the
     others wait for its list. The list comes from the cache if no folder below ``root`` has changed
     since it was made; to find out takes one ``stat`` per folder.
     """
-    root = Path(root).resolve()
-    key = hashlib.sha256(os.fsencode('\n'.join([str(root), *EXTENSIONS]))).hexdigest()[:24]
+    source = as_given(root)
+    if not is_url(source):
+        source = str(Path(root).resolve())
+    key = hashlib.sha256(os.fsencode('\n'.join([source, *EXTENSIONS]))).hexdigest()[:24]
     names, problem = cache_folder('scans') / f'{key}.txt', None
     if int(os.environ.get('LOCAL_RANK', 0)) == 0:
         try:
-            _make_current(root, names)
+            if is_url(source):
+                _make_current_of_store(source, names)
+            else:
+                _make_current(Path(source), names)
         except (UserError, OSError) as error:
             problem = error
     # also a barrier; if one node cannot read the folder, the processes of all nodes say so
@@ -57,12 +68,31 @@ def _make_current(root: Path, names: Path) -> None:
         _scan(root, names)
 
 
+def _make_current_of_store(url: str, names: Path) -> None:
+    """The same for an address: the list is that of all archives which the store has now."""
+    root, archives = local_root(url), remote_archives(url)
+    inner = ['' if path == root else os.path.relpath(path, root) for path in archives]
+    versions = {name: remote_file(path).time for name, path in zip(inner, archives)}
+    try:
+        stamp = read_json(names.with_suffix('.json'), LOG)
+        if names.stat().st_size == stamp['size'] and stamp['folders'] == versions:
+            return
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    found: dict[str, int] = {}
+    _write_list(_in_archives(root, inner, found), root, names, found)
+
+
 def _scan(root: Path, names: Path) -> None:
-    """Write the list, then its stamp: a list without a stamp is not complete."""
     folders: dict[str, int] = {}
+    _write_list(list_images(root, folders), root, names, folders)
+
+
+def _write_list(images: Iterator[str], root: Path, names: Path, folders: dict[str, int]) -> None:
+    """Write the list, then its stamp: a list without a stamp is not complete."""
     stamp = names.with_suffix('.json')
     stamp.unlink(missing_ok=True)
-    write_name_list(names, _reported(list_images(root, folders), root))
+    write_name_list(names, _reported(images, root))
     if not names.stat().st_size:
         raise UserError(
             f'no images below {root} (folders searched: {len(folders)}): name a folder that has '
@@ -113,7 +143,7 @@ def _in_archives(root: Path, archives: Sequence[str], folders: dict[str, int]) -
     """The images in archives, named by their path relative to ``root``."""
     paths = [root / archive for archive in archives]
     for archive, path, index in zip(archives, paths, index_archives(paths)):
-        folders[archive] = os.stat(path).st_mtime_ns
+        folders[archive] = index.time if is_remote(path) else os.stat(path).st_mtime_ns
         for name in NameList(index.names):
             yield os.path.join(archive, name)
 

@@ -14,6 +14,9 @@ from ttl_mm.datasets.folder_scan import scan_folder
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
 from ttl_mm.files.archives.member import split_path
+from ttl_mm.files.stores.listing import local_root
+from ttl_mm.files.stores.remote import StoreError
+from ttl_mm.files.stores.url import is_url
 from ttl_mm.registry import DATASETS
 
 MAX_CLASSES = 2**20  # that labels in archives may stand for
@@ -31,7 +34,8 @@ class ImageFolder(Dataset):
     the image (:mod:`ttl_mm.datasets.train_samples`), an evaluation ends with the error.
 
     Args:
-        data_root: The folder, or an archive.
+        data_root: The folder, or an archive; or an address of archives in a store, such as
+            ``s3://bucket/shards`` or ``https://host/images-{000000..000099}.tar``.
         pipeline: Transforms.
         list_file: A text file with one path per line, relative to ``data_root`` or whole, instead
             of a scan.
@@ -50,7 +54,7 @@ class ImageFolder(Dataset):
             raise UserError(
                 f'data_root={data_root!r}: name the folder of images, in quotes if it is a number.'
             )
-        self.data_root = data_root
+        self.data_root = str(local_root(data_root)) if is_url(data_root) else data_root
         self.pipeline = Compose(pipeline)
         self.names = NameList(list_file) if list_file else scan_folder(data_root)
         self.metainfo: dict = {}
@@ -94,7 +98,7 @@ class ImageFolder(Dataset):
         info = self.get_data_info(index)
         try:
             return self.pipeline(dict(info))  # a copy: the path is needed below
-        except BadImageError:
+        except (BadImageError, StoreError):
             raise
         except Exception as error:
             if fault := image_fault(info['img_path']):

@@ -15,6 +15,7 @@ from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.datasets.image_folder import image_fault
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.errors import UserError
+from ttl_mm.files.stores.remote import StoreError
 
 MAX_TRIES = 20  # bad images in a row; if half of all are bad, this happens once in a million
 
@@ -97,6 +98,8 @@ class TrainSamples(Dataset):
             except BadImageError as fault:
                 reachable |= not _is_unopened(fault)
                 self.skipped.append(Skipped(fault.path, fault.reason or 'bad image'))
+            except StoreError:
+                raise
             except Exception as error:
                 if not (found := self._fault(index)):
                     raise

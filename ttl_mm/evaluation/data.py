@@ -15,6 +15,8 @@ from ttl_mm.datasets.build_dataset import build_dataset
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.part import Part
 from ttl_mm.errors import UserError, counted
+from ttl_mm.files.stores.listing import local_root, remote_archives
+from ttl_mm.files.stores.url import is_url
 
 TEST_NAMES = ('val', 'test', 'valid', 'validation')
 TEST_SHARE = 0.2
@@ -73,6 +75,9 @@ def _from_config(path: str, size: int, bands: dict | None) -> tuple[dict, str]:
 
 def _from_folder(path: str, size: int, bands: dict | None) -> tuple[dict, str]:
     root = Path(path)
+    if is_url(path):
+        remote_archives(path)  # whose folders are there from now on
+        root = local_root(path)
     if folders := split_folders(root):
         test = folders['test']
         splits = {name: labeled_folder(folder, size, bands) for name, folder in folders.items()}

@@ -21,6 +21,8 @@ from ttl_mm.explore.comparison import (
 )
 from ttl_mm.explore.contestants import Contestant, contestants
 from ttl_mm.explore.duplicates import exact_copies
+from ttl_mm.files.stores.listing import local_root
+from ttl_mm.files.stores.url import is_url
 from ttl_mm.planning.image_sources import FoundImages, ImageSource, find_images
 from ttl_mm.report import canvas, load_run
 from ttl_mm.report.axes import duration
@@ -90,6 +92,10 @@ def leak_sentences(data: str, seen: FoundImages | None, field: Sequence[Contesta
     return [_leaks(files, found, what) for what, found in sets.items()]
 
 
+def _place(root: str) -> Path:
+    return local_root(root) if is_url(root) else Path(root)
+
+
 def seen_in_runs(field: Sequence[Contestant]) -> dict[str, FoundImages]:
     """The images that the log beside a checkpoint says it was trained on, where they are there."""
     sets = {}
@@ -103,7 +109,7 @@ def seen_in_runs(field: Sequence[Contestant]) -> dict[str, FoundImages]:
             if isinstance(root, str) and not one.is_random:
                 listed = isinstance(names, str)
                 found = (
-                    FoundImages([ImageSource(Path(root), NameList(names))])
+                    FoundImages([ImageSource(_place(root), NameList(names))])
                     if listed
                     else find_images([root])
                 )

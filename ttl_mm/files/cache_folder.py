@@ -33,6 +33,21 @@ def cache_folder(kind: str) -> Path:
     return folder
 
 
+def own_folder(folder: Path) -> Path:
+    """A folder that somebody chose for a cache, made if need be.
+
+    Raises:
+        UserError: It cannot be made, or belongs to somebody else.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f'{folder} cannot be a cache: {error.strerror}.') from None
+    if not _is_private(folder):
+        raise UserError(f'{folder} cannot be a cache: it is no folder of your own.')
+    return folder
+
+
 def _is_private(folder: Path) -> bool:
     """Whether this is a folder of ours; if others could write to it, they cannot from now on."""
     try:

@@ -17,10 +17,14 @@ from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
 from ttl_mm.files.archives.index import is_archive
 from ttl_mm.files.image_header import EXTENSIONS
+from ttl_mm.files.stores.cache import is_remote
+from ttl_mm.files.stores.listing import local_root
+from ttl_mm.files.stores.url import is_url
 
 _MAYBE_DEEP = ('.tif', '.tiff', '.png', '.npy')
 TRIED = 400  # files are opened before a run
 SECONDS = 20.0  # for that at most
+PLACES = 4  # in the list of images of a store, from which some in a row are opened
 MEASURED = 64  # images beyond 8-bit RGB whose values are measured
 
 
@@ -82,7 +86,14 @@ def find_images(paths: Sequence[str | Path]) -> FoundImages:
     Raises:
         UserError: A path is missing, unreadable, a single image, or leads to no image.
     """
-    return FoundImages([_find(Path(path)) for path in paths])
+    return FoundImages([_find_source(path) for path in paths])
+
+
+def _find_source(source: str | Path) -> ImageSource:
+    if isinstance(source, str) and is_url(source):
+        names = scan_folder(source)
+        return ImageSource(local_root(source), names)
+    return _find(Path(source))
 
 
 def _find(path: Path) -> ImageSource:
@@ -133,8 +144,15 @@ def try_images(found: FoundImages, tried: int = TRIED, seconds: float = SECONDS)
 
 
 def spread(found: FoundImages, number: int) -> list[Path]:
-    """Evenly spaced images, in an order that comes from all over the list from the start."""
+    """Evenly spaced images, in an order that comes from all over the list from the start.
+
+    Of images in a store they come from few places, since archives are fetched whole.
+    """
     positions = sorted({i * len(found) // number for i in range(number)})
+    if any(is_remote(source.root) for source in found.sources):
+        each, length = -(-number // PLACES), len(found)
+        starts = [i * length // PLACES for i in range(PLACES)]
+        positions = sorted({min(s + i, length - 1) for s in starts for i in range(each)})
     return [path for i in range(8) for path in found.paths(positions[i::8])]
 
 

@@ -11,6 +11,7 @@ from ttl_mm.datasets.bands import Measured
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.files.recipes import recipes_root
+from ttl_mm.files.stores.url import as_given
 from ttl_mm.models.backbones import Backbone, find_backbone
 from ttl_mm.models.view_sizes import ViewSizes
 from ttl_mm.planning.network import set_network
@@ -93,7 +94,7 @@ def _set_data(loader: Any, plan: TrainPlan, data_root: Path, list_file: Path) ->
     loader.num_workers = plan.workers
     loader.dataset = {
         'type': 'ttl_mm.ImageFolder',
-        'data_root': str(data_root),
+        'data_root': as_given(data_root),
         'list_file': str(list_file),
         'pipeline': loader.dataset.pipeline,
     }

@@ -13,6 +13,7 @@ from ttl_mm.engine.runner.processes import check_given, train_in_processes
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.export import FORMATS
+from ttl_mm.files.stores.url import clean_url, is_url
 from ttl_mm.models.libraries import give_module, given_module
 from ttl_mm.planning.request import Request
 from ttl_mm.planning.train_config import write_train_config
@@ -139,6 +140,8 @@ def pretrain(
 
 
 def _absolute(path: str | Path) -> str:
+    if isinstance(path, str) and is_url(path):
+        return clean_url(path)
     return os.path.abspath(os.path.expanduser(path))
 
 

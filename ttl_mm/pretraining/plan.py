@@ -20,6 +20,7 @@ from ttl_mm.engine.runner.precision import choose_precision
 from ttl_mm.errors import counted
 from ttl_mm.evaluation.data import open_splits
 from ttl_mm.evaluation.probe import KNN
+from ttl_mm.files.stores.url import as_given
 from ttl_mm.gauges.forecast import gain_of_more, references
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.models.libraries import given_module
@@ -185,7 +186,8 @@ def write_splits(labels: str, size: int, folder: Path) -> dict[str, dict[str, st
         names = [whole.names[i] for i in split.indices] if isinstance(split, Part) else whole.names
         path = folder / f'labels_{name}.txt'
         write_name_list(path, names)
-        written[name] = {'data_root': str(Path(whole.data_root).resolve()), 'list_file': str(path)}
+        root = as_given(Path(whole.data_root).resolve())
+        written[name] = {'data_root': root, 'list_file': str(path)}
     return written
 
 

@@ -30,6 +30,8 @@ from ttl_mm.files.cache_folder import cache_folder
 from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import parse_json, read_json
 from ttl_mm.files.regular import NAMES, open_regular
+from ttl_mm.files.stores.cache import is_remote, open_remote, remote_file
+from ttl_mm.files.stores.url import url_of
 
 Reader = Callable[[BinaryIO], Iterator[Entry]]
 READERS: dict[str, Reader] = {
@@ -109,6 +111,8 @@ def archive_index(path: str | os.PathLike) -> ArchiveIndex:
     path = Path(path).resolve()
     base = _base(path)
     try:
+        if is_remote(path):
+            return _remote_index(path, base)
         with open_regular(path, NAMES) as file:
             status = os.fstat(file.fileno())
             stamp = {'version': VERSION, 'size': status.st_size, 'time': status.st_mtime_ns}
@@ -124,6 +128,22 @@ def archive_index(path: str | os.PathLike) -> ArchiveIndex:
         raise UserError(f'{path} cannot be read: {error.strerror}.') from None
     except ValueError as error:
         raise UserError(f'{path}: {error}.') from None
+
+
+def _remote_index(path: Path, base: Path) -> ArchiveIndex:
+    """The index of an archive in a store, which is fetched only if the index is not there."""
+    about = remote_file(path)
+    stamp = {'version': VERSION, 'size': about.size, 'time': about.time}
+    found = _load(path, base, stamp)
+    if found is not None:
+        return found
+    if path.suffix.lower() not in READERS:
+        raise ValueError(f'of a store, files ending in {" ".join(READERS)} are read, no others')
+    with open_remote(path) as file:
+        try:
+            return _build(path, base, stamp, file, READERS[path.suffix.lower()])
+        except ValueError as error:
+            raise UserError(f'{url_of(path)}: {error}.') from None
 
 
 def index_archives(paths: Sequence[Path]) -> Iterator[ArchiveIndex]:
@@ -170,11 +190,11 @@ def _load(path: Path, base: Path, stamp: dict[str, int]) -> ArchiveIndex | None:
     try:
         if read_json(stamp_file) != stamp:
             return None
-        content = _content(path, base)
-        status = content.stat()
-        found = ArchiveIndex(
-            content, status.st_size, status.st_mtime_ns, names, places_file, labels_file
-        )
+        content, version = _content(path, base), (stamp['size'], stamp['time'])
+        if not is_remote(path):
+            status = content.stat()
+            version = status.st_size, status.st_mtime_ns
+        found = ArchiveIndex(content, *version, names, places_file, labels_file)
         whole = found.places.shape[1] == len(found.labels)
     except (OSError, ValueError):
         return None

@@ -17,6 +17,9 @@ from ttl_mm.files.archives.index import (
 )
 from ttl_mm.files.archives.zip import inflate
 from ttl_mm.files.regular import NAMES, open_regular, read_bytes
+from ttl_mm.files.stores.cache import is_remote, open_remote
+from ttl_mm.files.stores.remote import replaced
+from ttl_mm.files.stores.url import as_given
 
 MOST_FILES = 2**15  # that a process asks the system to be allowed to open
 _SOFT, _HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -36,11 +39,25 @@ class OpenArchive:
 
     def __init__(self, path: str) -> None:
         _allow_files()
+        self.index = known_index(path)
+        if is_remote(self.index.content):  # it may be removed and fetched again meanwhile
+            self.places = self.index.places
+            return
         if self._open(known_index(path)):
             return
         known_index.cache_clear()
         if not self._open(known_index(path)):
             raise UserError(f'{path} was replaced while it was opened: start again.')
+
+    def read(self, entry: Entry) -> bytes:
+        """The bytes of a member as they lie in the archive; fewer if it was cut short."""
+        if 'file' in self.__dict__:
+            return os.pread(self.file.fileno(), entry.packed, entry.offset)
+        with open_remote(self.index.content) as file:
+            status = os.fstat(file.fileno())
+            if (status.st_size, status.st_mtime_ns) != (self.index.size, self.index.time):
+                raise replaced(as_given(self.index.content))
+            return os.pread(file.fileno(), entry.packed, entry.offset)
 
     def _open(self, index: ArchiveIndex) -> bool:
         """Whether archive and index are still there as they were when the index was checked."""
@@ -68,7 +85,7 @@ def read_image_file(path: str | os.PathLike, max_bytes: int) -> bytes:
     """
     try:
         return read_bytes(path, max_bytes)
-    except NotADirectoryError:
+    except (NotADirectoryError, FileNotFoundError):  # the last if it is to be fetched
         archive, name = split_path(os.fspath(path))
         if not archive:
             raise
@@ -79,7 +96,7 @@ def image_file_size(path: str | os.PathLike) -> int:
     """The bytes of a file, also of one in an archive; OSError if there is none."""
     try:
         return os.stat(path).st_size
-    except NotADirectoryError:
+    except (NotADirectoryError, FileNotFoundError):  # the last if it is to be fetched
         archive, name = split_path(os.fspath(path))
         if not archive:
             raise
@@ -93,7 +110,7 @@ def split_path(path: str) -> tuple[str, str]:
     """
     for found in _INSIDE.finditer(path):
         archive = path[: found.end() - 1]
-        if is_archive(archive) and os.path.isfile(archive):
+        if is_archive(archive) and (os.path.isfile(archive) or is_remote(archive)):
             return archive, path[found.end() :]
     return '', ''
 
@@ -103,7 +120,7 @@ def read_member(archive: str, name: str, max_bytes: int) -> bytes:
     entry = _find(archive, name)
     if max(entry.size, entry.packed) > max_bytes:
         raise OSError(22, f'it has {entry.size} bytes, {max_bytes} are allowed', name)
-    content = os.pread(open_archive(archive).file.fileno(), entry.packed, entry.offset)
+    content = open_archive(archive).read(entry)
     if len(content) != entry.packed:
         raise OSError(5, f'{archive} was cut short while it was in use', name)
     return inflate(content, entry.size) if entry.method == DEFLATED else content

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from ttl_mm.arguments import device, input_path, integer, output_file, weights
+from ttl_mm.arguments import device, images, integer, output_file, weights
 
 NAME = 'predict'
 HELP = 'label images with a classifier of ttl finetune: path, label and confidence as csv'
@@ -12,7 +12,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add images and weights."""
     add = parser.add_argument
     text = 'folders of any depth, archives, or lists of files'
-    add('images', nargs='+', type=input_path, metavar='IMAGES', help=text)
+    add('images', nargs='+', type=images, metavar='IMAGES', help=text)
     text = 'classifier.pth of `ttl finetune`'
     add('--weights', type=weights, metavar='FILE', required=True, help=text)
     text = 'csv file (default: predictions.csv)'
