@@ -42,6 +42,7 @@ from safetensors.torch import save
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.sealed import verify, write_checkpoint
 from ttl_mm.config import check_bases
+from ttl_mm.datasets.bands import read_bands
 from ttl_mm.datasets.decode import decode_image
 from ttl_mm.datasets.image_list import list_path, read_list
 from ttl_mm.datasets.name_list import NameList
@@ -407,6 +408,71 @@ def _image_seeds() -> list[bytes]:
     return seeds
 
 
+def _deep_seeds(kind: str) -> list[bytes]:
+    """Images beyond 8-bit RGB in one format, in its ways to pack them."""
+    image = np.random.default_rng(0).integers(0, 4096, (36, 40, 4), np.uint16)
+    stream = io.BytesIO()
+    if kind == 'npy':
+        np.save(stream, image)
+        return [stream.getvalue()]
+    if kind == 'png':
+        return [cv2.imencode('.png', image[:, :, :n])[1].tobytes() for n in (1, 3, 4)]
+    if kind == 'dicom':
+        return _dicom_seeds(image)
+    import tifffile
+
+    seeds = []
+    geo = [(33550, 'd', 3, (10.0, 10.0, 0.0), True), (42113, 's', 0, '7', True)]
+    for options in ({}, {'compression': 'zlib', 'predictor': True}, {'tile': (16, 16)},
+                    {'bigtiff': True, 'planarconfig': 'separate'}, {'extratags': geo}):  # fmt: skip
+        stream = io.BytesIO()
+        separate = options.get('planarconfig') == 'separate'
+        array = image.transpose(2, 0, 1) if separate else image
+        options = {'planarconfig': 'contig', **options}
+        tifffile.imwrite(stream, array, photometric='minisblack', **options)
+        seeds.append(stream.getvalue())
+    for compression in ('tiff_lzw', 'packbits', 'zstd', 'lzma'):
+        stream = io.BytesIO()
+        Image.fromarray(image[:, :, 0]).save(stream, 'TIFF', compression=compression)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+def _dicom_seeds(image: np.ndarray) -> list[bytes]:
+    import pydicom
+    from pydicom.uid import JPEG2000Lossless, JPEGBaseline8Bit, RLELossless
+
+    seeds = []
+    for syntax in (pydicom.uid.ExplicitVRLittleEndian, RLELossless, JPEGBaseline8Bit,
+                   JPEG2000Lossless):  # fmt: skip
+        dataset = pydicom.Dataset()
+        dataset.preamble, dataset.file_meta = bytes(128), pydicom.dataset.FileMetaDataset()
+        dataset.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+        dataset.Rows, dataset.Columns, dataset.SamplesPerPixel = 36, 40, 1
+        dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = 16, 12, 11
+        dataset.PixelRepresentation, dataset.PhotometricInterpretation = 0, 'MONOCHROME1'
+        dataset.RescaleSlope, dataset.RescaleIntercept, dataset.PixelPaddingValue = 2, -1024, 0
+        dataset.PixelPaddingRangeLimit = 3
+        item = pydicom.Dataset()
+        item.PatientID = 'x'
+        dataset.ReferencedImageSequence = pydicom.Sequence([item])
+        dataset.PixelData = image[:, :, 0].tobytes()
+        dataset['PixelData'].VR = 'OW'
+        if syntax is RLELossless:
+            dataset.compress(RLELossless)
+        elif syntax.is_encapsulated:
+            dataset.file_meta.TransferSyntaxUID = syntax
+            ending, bits = ('.jpg', 8) if syntax is JPEGBaseline8Bit else ('.jp2', 16)
+            dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = bits, bits, bits - 1
+            frame = image[:, :, 0] if bits == 16 else (image[:, :, 0] >> 4).astype(np.uint8)
+            frames = [cv2.imencode(ending, frame)[1].tobytes()]
+            dataset.PixelData = pydicom.encaps.encapsulate(frames)
+        stream = io.BytesIO()
+        dataset.save_as(stream, enforce_file_format=False)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
 _COCO = {
     'images': [{'id': 1, 'file_name': 'a.jpg', 'width': 4, 'height': 4}],
     'categories': [{'id': 1, 'name': 'cat'}],
@@ -506,6 +572,8 @@ def all_readers() -> list[Reader]:
         Reader('zip', _shard_seeds('zip'), _read_shard, 'a.zip'),
         Reader('shard', [_written(_parquet_shard)], _read_shard, 'a.parquet'),
         Reader('image', _image_seeds(), decode_image, 'a.jpg'),
+        *(Reader(f'deep {kind}', _deep_seeds(kind), read_bands, f'a.{kind}')
+          for kind in ('tiff', 'dicom', 'npy', 'png')),
         Reader('stock image', _image_seeds(), _read_stock_image, 'a.jpg'),
         Reader('names', [b'a.jpg\nb/c.jpg\r\nd e.png\n'], lambda p: list(NameList(p)), 'a.txt'),
         Reader('npy', [_table('a.npy')], _read_npy, 'a.npy'),

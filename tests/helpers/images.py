@@ -103,3 +103,32 @@ def bad_files() -> dict[str, tuple[bytes, str]]:
         'webp cut in half': (encode(image, 'WEBP')[:400], 'cannot be decoded'),
         'tiff cut in half': (tiff[:20000], 'cannot be decoded'),
     }
+
+
+def dicom(stored: np.ndarray, **settings) -> bytes:
+    """A DICOM file with (H, W) or (frames, H, W) values of 16 bit, as a scanner writes it.
+
+    ``settings`` are elements by their names, also those that no scanner would write.
+    """
+    import pydicom
+
+    dataset, bits = pydicom.Dataset(), settings.get('BitsStored', 16)
+    dataset.preamble = bytes(128)
+    dataset.file_meta = pydicom.dataset.FileMetaDataset()
+    dataset.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    elements = {
+        'SamplesPerPixel': 1, 'PhotometricInterpretation': 'MONOCHROME2', 'Rows': stored.shape[-2],
+        'Columns': stored.shape[-1], 'BitsAllocated': 16, 'BitsStored': bits, 'HighBit': bits - 1,
+        'PixelRepresentation': 0, 'NumberOfFrames': str(len(stored) if stored.ndim == 3 else 1),
+        **settings,
+    }  # fmt: skip
+    for name, value in elements.items():
+        tag = pydicom.datadict.tag_for_keyword(name)
+        kind = pydicom.datadict.dictionary_VR(tag).replace('US or SS', 'US')
+        if isinstance(value, str):  # also one that is no number
+            kind = 'LO'
+        dataset.add(pydicom.DataElement(tag, kind, value))
+    dataset.add(pydicom.DataElement('PixelData', 'OW', stored.astype('<u2').tobytes()))
+    buffer = io.BytesIO()
+    dataset.save_as(buffer, enforce_file_format=False)
+    return buffer.getvalue()

@@ -15,6 +15,7 @@ import numpy as np
 
 from ttl_mm.datasets.decode import BadImageError, decode_image, read_file
 from ttl_mm.errors import UserError, counted
+from ttl_mm.files.dicom import is_dicom, read_dicom
 from ttl_mm.files.image_header import MAX_PIXELS, check_image, check_size
 from ttl_mm.files.pixel_kind import PixelKind, channels_first, is_npy, pixel_kind
 from ttl_mm.files.plain_npy import parse_npy
@@ -116,6 +117,8 @@ def _read(data: bytes, max_pixels: int) -> np.ndarray:
         image = array[:, :, None] if array.ndim == 2 else array
         image = image.transpose(1, 2, 0) if channels_first(image.shape) else image
         check_size(image.shape[0], image.shape[1], max_pixels)
+    elif is_dicom(data):
+        image = read_dicom(data, max_pixels)
     elif is_tiff(data):
         pages = tiff_pages(data)
         check_size(pages[0].height, pages[0].width, max_pixels)
@@ -195,8 +198,8 @@ def _summary(values: np.ndarray, dtype: np.dtype, images: int) -> Measured:
     broken = ~np.isfinite(values)
     if broken.any():
         cautions.append(
-            f'{broken.mean():.2%} of the values are NaN or infinite; they are taken for the '
-            'lowest value.'
+            f'{broken.mean():.2%} of the values are NaN, infinite or marked as without data; they '
+            'are taken for the lowest value.'
         )
     values = np.where(broken, np.nan, values)
     # NaN alone would be refused below with numbers that nobody understands

@@ -18,6 +18,7 @@ from PIL import ExifTags, Image, ImageOps
 
 from ttl_mm.errors import UserError, plain_sentence
 from ttl_mm.files.archives.member import read_image_file
+from ttl_mm.files.dicom import is_dicom
 from ttl_mm.files.image_header import MAX_PIXELS, is_jpeg, open_with_pillow, read_jpeg_header
 from ttl_mm.registry import TRANSFORMS
 
@@ -102,6 +103,8 @@ def open_image(source: bytes | str | os.PathLike, max_pixels: int = MAX_PIXELS) 
         raise BadImageError(path, 'empty file')
     if is_jpeg(data):
         return _open_jpeg(path, data, max_pixels)
+    if is_dicom(data):
+        raise BadImageError(path, 'a DICOM file, which is beyond 8-bit RGB: see docs/data.md')
     return ImageFile.of(_decode_with_pillow(path, data, max_pixels))
 
 

@@ -16,7 +16,7 @@ from PIL import Image, UnidentifiedImageError
 # endings of the files that are taken for images
 EXTENSIONS = (
     '.jpg', '.jpeg', '.png', '.webp', '.gif', '.bmp', '.tif', '.tiff', '.jp2', '.avif', '.ppm',
-    '.pgm', '.pbm',
+    '.pgm', '.pbm', '.dcm', '.dicom',
 )  # fmt: skip
 ARRAYS = ('.npy',)  # taken for images where there are no others
 MAX_PIXELS = 2**25  # 8192 x 4096
@@ -27,7 +27,8 @@ MAX_CHUNKS = 2**17  # of a PNG
 # What Pillow may read. Formats such as EPS would start other programs.
 FORMATS = ('PNG', 'WEBP', 'GIF', 'BMP', 'TIFF', 'PPM', 'JPEG2000', 'AVIF')
 
-_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # segments that hold the size of the image
+# segments that hold the size of the image; the last one is that of JPEG-LS
+_SIZES = {*range(0xC0, 0xD0), 0xF7} - {0xC4, 0xC8, 0xCC}
 _ALONE = {0x01, *range(0xD0, 0xD9)}  # markers without a segment
 _SCAN, _END, _APP1 = 0xDA, 0xD9, 0xE1
 # inside of a scan FF is followed by 00 or by a restart marker

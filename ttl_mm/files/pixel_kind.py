@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ttl_mm.files.dicom import dicom_header, is_dicom
 from ttl_mm.files.plain_npy import npy_header
 from ttl_mm.files.tiff import is_tiff, tiff_pages
 
@@ -42,14 +43,17 @@ def pixel_kind(data: bytes) -> PixelKind:
     if is_npy(data):
         shape, dtype, _, _ = npy_header(data)
         return PixelKind(image_shape(shape)[2], dtype.newbyteorder('='), plain=False)
+    if is_dicom(data):  # its first bytes may be those of a TIFF file, too
+        header = dicom_header(data)
+        return PixelKind(header.channels, header.dtype, plain=False)
     if is_tiff(data):
         pages = tiff_pages(data)
         alpha = any(kind in (1, 2) for kind in pages[0].extra)
         if len(pages) == 1 and pages[0].is_plain:
             return PLAIN._replace(alpha=alpha)
         channels = sum(page.samples for page in pages)
-        dtype = pages[0].dtype or np.dtype(np.uint8)
-        return PixelKind(channels, dtype.newbyteorder('='), plain=False)
+        dtype = pages[0].stored if pages[0].dtype else np.dtype(np.uint8)
+        return PixelKind(channels, dtype, plain=False)
     if data.startswith(_PNG) and len(data) > 26:
         bits, color = struct.unpack_from('BB', data, 24)
         alpha = color in _PNG_ALPHA

@@ -2,15 +2,21 @@
 
 Pillow and OpenCV read four channels at most, and Pillow 16 bit in one channel alone. Here every
 claim of a header is checked against the bytes that are there, and nothing is unpacked beyond the
-size that the header gives.
+size that the header gives. GeoTIFF is TIFF: the tags that tell where on earth a pixel lies are
+passed over, and pixels without data become NaN.
 """
 
+import io
 import math
 import struct
+import warnings
 import zlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 
 MAX_PAGES = 1024
 MAX_ENTRIES = 4096  # of a directory
@@ -20,7 +26,7 @@ _KINDS = {1: 'u', 2: 'i', 3: 'f'}
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _STRIPS, _SAMPLES, _ROWS, _STRIP_BYTES, _PLANAR, _PREDICTOR = 273, 277, 278, 279, 284, 317
 _TILE_WIDTH, _TILE_HEIGHT, _TILES, _TILE_BYTES, _EXTRA, _FORMAT = 322, 323, 324, 325, 338, 339
-_SUBFILE = 254
+_SUBFILE, _NODATA = 254, 42113
 _PALETTE = 3
 _ALPHA = (1, 2)  # kinds of an extra channel
 
@@ -41,6 +47,15 @@ class TiffPage(NamedTuple):
     tiled: bool
     offsets: tuple[int, ...]
     counts: tuple[int, ...]
+    nodata: float | None  # the value of pixels without data, as GDAL writes it
+
+    @property
+    def stored(self) -> np.dtype:
+        """The type of the values that are read: float where some of them may be NaN."""
+        assert self.dtype is not None
+        if self.nodata is None or self.dtype.kind == 'f':
+            return self.dtype.newbyteorder('=')
+        return np.dtype(np.float32 if self.dtype.itemsize <= 2 else np.float64)
 
     @property
     def is_plain(self) -> bool:
@@ -94,10 +109,10 @@ def read_tiff(data: bytes, pages: list[TiffPage], max_bytes: int) -> np.ndarray:
     if first.dtype is None:
         raise ValueError('a TIFF with less than 8 bit or another depth that is not read here')
     channels = sum(page.samples for page in pages)
-    size = first.height * first.width * channels * first.dtype.itemsize
+    size = first.height * first.width * channels * first.stored.itemsize
     if size > max_bytes:
         raise ValueError(f'{size} bytes of pixels are more than {max_bytes}; shrink the image')
-    return np.concatenate([_read_page(data, page) for page in pages], axis=2)
+    return np.concatenate([_read_page(data, page, max_bytes) for page in pages], axis=2)
 
 
 class _Reader:
@@ -142,7 +157,7 @@ class _Reader:
 _NEEDED = {
     _SUBFILE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _STRIPS, _SAMPLES, _ROWS,
     _STRIP_BYTES, _PLANAR, _PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT, _TILES, _TILE_BYTES, _EXTRA,
-    _FORMAT,
+    _FORMAT, _NODATA,
 }  # fmt: skip
 
 
@@ -169,11 +184,19 @@ def _page(tags: dict[int, tuple[int, ...]], order: str) -> TiffPage:
         height, width, samples, dtype, one(_PHOTOMETRIC, 1), tags.get(_EXTRA, ()),
         one(_PLANAR, 1) == 2 and samples > 1, one(_COMPRESSION, 1), one(_PREDICTOR, 1), block,
         tiled, tags.get(_TILES if tiled else _STRIPS, ()),
-        tags.get(_TILE_BYTES if tiled else _STRIP_BYTES, ()),
+        tags.get(_TILE_BYTES if tiled else _STRIP_BYTES, ()), _number(tags.get(_NODATA, ())),
     )  # fmt: skip
 
 
-def _read_page(data: bytes, page: TiffPage) -> np.ndarray:
+def _number(text: tuple[int, ...]) -> float | None:
+    """Of an entry of characters; None if there is none."""
+    try:
+        return float(bytes(text).split(b'\0')[0])
+    except ValueError:
+        return None
+
+
+def _read_page(data: bytes, page: TiffPage, max_bytes: int) -> np.ndarray:
     assert page.dtype is not None
     (rows, columns), planes = page.block, page.samples if page.planar else 1
     down, across = math.ceil(page.height / rows), math.ceil(page.width / columns)
@@ -181,18 +204,35 @@ def _read_page(data: bytes, page: TiffPage) -> np.ndarray:
     if len(page.offsets) != needed or len(page.counts) != needed:
         raise ValueError(f'{len(page.offsets)} blocks of {needed} are in a TIFF')
     inner = page.samples // planes
-    image = np.empty((page.height, page.width, page.samples), page.dtype.newbyteorder('='))
+    block_bytes = rows * columns * inner * page.dtype.itemsize  # of a tile, also beyond the image
+    if block_bytes > max_bytes:
+        raise ValueError(f'a TIFF in tiles of {block_bytes} bytes, {max_bytes} are allowed')
+    shape = page.height, page.width, page.samples
+    image = np.zeros(shape, page.dtype.newbyteorder('='))
+    missing = np.zeros(shape if 0 in page.counts else (0, 0, 0), bool)
     for number, (offset, count) in enumerate(zip(page.offsets, page.counts)):
         plane, place = divmod(number, down * across)
         top, left = place // across * rows, place % across * columns
         # the last strip is cut, the last tile is not
         height = rows if page.tiled else min(rows, page.height - top)
+        where = np.s_[top : top + rows, left : left + columns, plane * inner : (plane + 1) * inner]
+        if not (offset or count):  # GDAL leaves out blocks without data
+            missing[where] = True
+            continue
         packed = data[offset : offset + count]
         if len(packed) != count:
             raise ValueError(f'a TIFF that is cut short: {len(packed)} of {count} bytes of a block')
         block = _block(packed, page, (height, columns, inner))
-        part = image[top : top + rows, left : left + columns, plane * inner : (plane + 1) * inner]
+        part = image[where]
         part[...] = block[: part.shape[0], : part.shape[1]]
+    if page.nodata is None:
+        return image
+    with np.errstate(over='ignore'):  # a value that the type cannot hold marks nothing
+        gaps = image == page.nodata  # NaN is NaN already
+    if missing.size:
+        gaps |= missing
+    image = image.astype(page.stored, copy=False)
+    image[gaps] = np.nan
     return image
 
 
@@ -202,7 +242,7 @@ def _block(packed: bytes, page: TiffPage, shape: tuple[int, int, int]) -> np.nda
     size = math.prod(shape) * page.dtype.itemsize
     if page.compression not in _UNPACK:
         raise ValueError(
-            f'a TIFF of compression {page.compression}: save it without, or with deflate or LZW'
+            f'a TIFF of compression {page.compression}: save it with deflate, LZW, ZSTD, or without'
         )
     content = _UNPACK[page.compression](packed, size)
     if len(content) < size:
@@ -235,59 +275,28 @@ def _inflate(packed: bytes, size: int) -> bytes:
         raise ValueError(f'a damaged block of a TIFF: {error}') from None
 
 
-def _unpack_bits(packed: bytes, size: int) -> bytes:
-    """Runs of equal bytes."""
-    content, position = bytearray(), 0
-    while position < len(packed) and len(content) < size:
-        length = packed[position]
-        if length < 128:
-            content += packed[position + 1 : position + 2 + length]
-            position += 2 + length
-        else:
-            if length > 128:
-                content += packed[position + 1 : position + 2] * (257 - length)
-            position += 2 if length > 128 else 1
-    return bytes(content)
+def unpack_with_libtiff(compression: int, packed: bytes, size: int) -> bytes:
+    """Blocks that are packed as bytes, whatever these mean: as a gray image of one row in Pillow.
+
+    The header is ours, so the result cannot be larger than the block.
+    """
+    entries = [(_WIDTH, size), (_HEIGHT, 1), (_BITS, 8), (_COMPRESSION, compression),
+               (_PHOTOMETRIC, 1), (_STRIPS, 8 + 2 + 12 * 8 + 4), (_ROWS, 1),
+               (_STRIP_BYTES, len(packed))]  # fmt: skip
+    directory = b''.join(struct.pack('<HHII', tag, 4, 1, value) for tag, value in entries)
+    header = struct.pack('<4sIH', b'II*\0', 8, len(entries)) + directory + bytes(4)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # Pillow's own limit on pixels
+            return Image.open(io.BytesIO(header + packed), formats=['TIFF']).tobytes()
+    except Exception as error:  # OSError, struct.error, SyntaxError and others
+        raise ValueError(f'a damaged block of a TIFF: {error}') from None
 
 
-def _unpack_lzw(packed: bytes, size: int) -> bytes:
-    """Codes of 9 to 12 bit, the most significant bit first."""
-    if packed[:2] == b'\0\1':
-        raise ValueError('a TIFF with LZW of before 1992: save it again with a current program')
-    first = [bytes([i]) for i in range(256)] + [b'', b'']
-    parts: list[bytes] = []
-    table, before, width, length = list(first), b'', 9, 0
-    bits = number = 0
-    for byte in packed:
-        number, bits = number << 8 | byte, bits + 8
-        if bits < width:
-            continue
-        bits -= width
-        code, number = number >> bits, number & ((1 << bits) - 1)
-        if code == 257 or length >= size:
-            break
-        if code == 256:
-            table, before, width = list(first), b'', 9
-            continue
-        if code < len(table):
-            text = table[code]
-        elif before and code == len(table):
-            text = before + before[:1]
-        else:
-            raise ValueError('a damaged block of a TIFF: no such code of LZW')
-        if before:
-            table.append(before + text[:1])
-        parts.append(text)
-        length += len(text)
-        before = text
-        width = min(12, (len(table) + 1).bit_length())
-    return b''.join(parts)
-
-
-_UNPACK = {
+_UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
     1: lambda packed, size: packed,
-    5: _unpack_lzw,
     8: _inflate,
     32946: _inflate,
-    32773: _unpack_bits,
+    # LZW, PackBits, LZMA, Zstandard
+    **{kind: partial(unpack_with_libtiff, kind) for kind in (5, 32773, 34925, 50000)},
 }

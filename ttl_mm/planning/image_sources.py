@@ -21,7 +21,7 @@ from ttl_mm.files.stores.cache import is_remote
 from ttl_mm.files.stores.listing import local_root
 from ttl_mm.files.stores.url import is_url
 
-_MAYBE_DEEP = ('.tif', '.tiff', '.png', '.npy')
+_MAYBE_DEEP = ('.tif', '.tiff', '.png', '.npy', '.dcm', '.dicom')
 TRIED = 400  # files are opened before a run
 SECONDS = 20.0  # for that at most
 PLACES = 4  # in the list of images of a store, from which some in a row are opened

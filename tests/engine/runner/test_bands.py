@@ -6,6 +6,7 @@ import pytest
 import tifffile
 import torch
 
+from tests.helpers.images import dicom
 from tests.helpers.toy_run import ITERATIONS, STOP, assert_same_run, log_file, run, write_config
 from ttl_mm.checkpoint.input_settings import read_input_settings
 from ttl_mm.checkpoint.sealed import newest_valid
@@ -41,6 +42,10 @@ def write(path, kind, rng) -> None:
         image = rng.integers(0, 256, (9, 9, 4), np.uint8)
         options = dict(photometric='rgb', extrasamples=[0], planarconfig='contig')
         tifffile.imwrite(path.with_suffix('.tif'), image, **options)
+    elif kind == 'ct':
+        stored = rng.integers(0, 4096, (9, 9), np.uint16)
+        settings = dict(RescaleIntercept='-1024', PixelPaddingValue=0)
+        path.with_suffix('.dcm').write_bytes(dicom(stored, **settings))
     else:
         image = rng.integers(0, 10_000, (9, 9, 8), np.uint16)
         options = dict(photometric='minisblack', planarconfig='contig')
@@ -60,7 +65,7 @@ def images(request, tmp_path):
 
 @pytest.mark.parametrize(
     ('images', 'channels'),
-    [('gray12', 1), ('rgb16', 3), ('rgbn', 4), ('eight', 8)],
+    [('gray12', 1), ('rgb16', 3), ('rgbn', 4), ('eight', 8), ('ct', 1)],
     indirect=['images'],
 )
 def test_trained_resumed_evaluated_exported(tmp_path, images, channels):
