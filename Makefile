@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo matrix test lint docs light full browser faults fuzz clean
+.PHONY: help demo matrix test lint docs light full lock browser faults fuzz clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ demo: light  ## pre-train on digits on photographs and write a page
 
 matrix:  ## install the light stack and run the quick suite on every Python found
 	@$(PYTHON) requirements/matrix.py
+
+lock:  ## pin all that requirements/*.txt need, with hashes; needs uv and the registry
+	@$(PYTHON) requirements/lock.py
 
 test: full lint  ## lint, then the whole suite but `faults`, with the share of lines covered
 	@$(BIN)/python -m pytest -n 2 --max-worker-restart 1 --dist loadfile --no-loadscope-reorder -p tests.helpers.line_coverage

@@ -3,6 +3,10 @@
 Runs on the standard library alone. A stamp inside .venv says which requirement files it was
 completed with, so a second run does nothing, and an interrupted one is taken up again. mmcv wheels
 are kept in a per-user cache, so the compiled ops are built once per machine.
+
+Every file that pip takes from the registry must have a hash of requirements/locked, which lock.py
+writes. Only a torch or torchvision that pip's own settings offer (an index of CUDA builds, a folder
+of wheels) has none there: it is installed as it is, and a line says so.
 """
 
 import hashlib
@@ -22,8 +26,7 @@ VENV = ROOT / '.venv'
 STAMP = VENV / 'ttl-setup.json'
 PYTHON = VENV / ('Scripts/python.exe' if os.name == 'nt' else 'bin/python')
 REQUIREMENTS = ROOT / 'requirements'
-MMCV = '2.3.6'
-BUILD_TOOLS = ['setuptools>=77,<81', 'wheel', 'ninja']  # mmcv's metadata and ops need these
+LOCKED = REQUIREMENTS / 'locked'
 OLDEST, NEWEST = (3, 11), (3, 13)  # the same in setup.cfg and in `ttl doctor`
 NO_NETWORK = re.compile(
     r'NewConnectionError|NameResolutionError|name resolution|Network is unreachable'
@@ -80,7 +83,7 @@ def check_python() -> None:
 
 def fingerprint(kind: str) -> str:
     """A hash of everything that decides what gets installed."""
-    files = [Path(__file__), ROOT / 'setup.cfg', *sorted(REQUIREMENTS.glob('*.txt'))]
+    files = [Path(__file__), ROOT / 'setup.cfg', *sorted(LOCKED.glob('*.txt'))]
     text = kind.encode() + b''.join(path.read_bytes() for path in files)
     return hashlib.sha256(text).hexdigest()
 
@@ -114,17 +117,70 @@ def make_venv() -> None:
 
 def install(kind: str) -> None:
     """Install the stack into .venv, the mmcv wheel of the right kind last."""
-    pip('build tools', BUILD_TOOLS)
-    pip('torch and the packages of ' + kind + '.txt', ['-r', REQUIREMENTS / f'{kind}.txt'])
-    nodeps = REQUIREMENTS / ('nodeps-full.txt' if kind == 'full' else 'nodeps.txt')
-    pip('packages without their dependencies', ['--no-deps', '-r', nodeps])
+    install_packages(PYTHON, kind)
     wheel = mmcv_wheel(with_ops=kind == 'full')
     # pip takes two wheels of one version for the same thing, so replace by force
-    pip(f'mmcv ({kind})', ['--no-deps', '--force-reinstall', wheel])
-    pip('ttl_mm itself', ['--no-deps', '-e', ROOT])
+    pip(PYTHON, f'mmcv ({kind})', ['--no-deps', '--force-reinstall', wheel])
+    pip(PYTHON, 'ttl_mm itself', ['--no-deps', '-e', ROOT])
     if kind == 'full':
         cuda = wheel.parent.name.partition('-cuda')[2]
         run('checking the compiled ops', [PYTHON, '-c', CHECK_OPS, cuda])
+
+
+def install_packages(python: Path, kind: str) -> None:
+    """All packages of a stack but mmcv."""
+    pip(python, 'build tools', locked('build'))
+    remove_other_opencv(python)
+    for stack in ('light', 'full')[: 1 + (kind == 'full')]:
+        pip(python, f'the packages of {stack}.txt', locked(stack))
+    for name in ('torch', 'torchvision'):
+        install_torch(python, name)
+
+
+def locked(part: str) -> list:
+    """Arguments of pip for a file of requirements/locked: all that is needed is in there."""
+    return ['--no-deps', '--require-hashes', '-r', LOCKED / f'{part}.txt']
+
+
+def pin(name: str, part: str) -> str:
+    """``name==version`` as requirements/locked has it."""
+    found = re.search(rf'^{name}==[^ ]+', (LOCKED / f'{part}.txt').read_text(), re.MULTILINE)
+    return found[0] if found else name
+
+
+def install_torch(python: Path, name: str) -> None:
+    """Install torch or torchvision: the registry's, or a build that pip's own settings offer."""
+    build = offered(python, pin(name, name))
+    if '+' in build:
+        # it brings its own libraries of CUDA, those of the lock are for the registry's build
+        pip(python, f'{build} (of your own source of packages: no hash to check)', [build])
+    else:
+        pip(python, name, locked(name))
+
+
+def offered(python: Path, requirement: str) -> str:
+    """The ``name==version`` that pip would take; one with a local part such as +cu130 comes first.
+
+    The registry has no versions with a local part.
+    """
+    command = [python, '-m', 'pip', 'install', '--dry-run', '--ignore-installed', '--no-deps']
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / 'report.json'
+        what = f'looking for builds of {requirement}'
+        run(what, [*command, '-q', '--report', report, requirement])
+        found = json.loads(report.read_text())['install'][0]['metadata']
+    return f'{found["name"]}=={found["version"]}'
+
+
+def remove_other_opencv(python: Path) -> None:
+    """Remove opencv-python, which version 0.1 installed, and what it shares files with.
+
+    Whichever of them goes would take files of the other.
+    """
+    code = 'import importlib.metadata as m; print(*(d.name for d in m.distributions()))'
+    if 'opencv-python' in capture([python, '-c', code]).split():
+        both = ['opencv-python', 'opencv-python-headless']
+        run('removing the other OpenCV', [python, '-m', 'pip', 'uninstall', '-q', '-y', *both])
 
 
 def mmcv_wheel(with_ops: bool) -> Path:
@@ -134,11 +190,12 @@ def mmcv_wheel(with_ops: bool) -> Path:
     throw-away environment without torch, the full one in .venv.
     """
     torch = capture([PYTHON, '-c', 'import torch; print(torch.__version__)'])
+    mmcv = pin('onedl-mmcv', 'mmcv').replace('onedl-', '').replace('==', '')
     python = f'cp{sys.version_info[0]}{sys.version_info[1]}'
     cuda = cuda_of_torch() if with_ops else None
     kind = f'-cuda{cuda}' if cuda else ''
-    name = f'{python}-torch{torch}-mmcv{MMCV}-'
-    name = f'{name}ops{kind}' if with_ops else f'{python}-mmcv{MMCV}-light'
+    name = f'{python}-torch{torch}-{mmcv}-'
+    name = f'{name}ops{kind}' if with_ops else f'{python}-{mmcv}-light'
     folder = cache_dir() / 'wheels' / name
     if not kept_wheel(folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -154,7 +211,7 @@ def mmcv_wheel(with_ops: bool) -> Path:
                 builder = Path(work) / 'builder'
                 run('a build environment for mmcv', [sys.executable, '-m', 'venv', builder])
                 python = builder / PYTHON.relative_to(VENV)
-                run('its build tools', [python, '-m', 'pip', 'install', '-q', *BUILD_TOOLS[:2]])
+                pip(python, 'its build tools', locked('build'))
                 build_mmcv(python, built, 'mmcv without compiled ops')
             if not kept_wheel(folder):  # another run may have finished first
                 wheel = next(built.glob('*.whl'))
@@ -174,9 +231,7 @@ def kept_wheel(folder: Path) -> bool:
     if hasattr(os, 'getuid') and (status.st_uid != os.getuid() or status.st_mode & 0o022):
         return False
     record = folder / 'sha256'
-    if not record.exists():  # built by version 0.1
-        record.write_text(sha256_of(wheels[0]))
-    return sha256_of(wheels[0]) == record.read_text()
+    return record.exists() and sha256_of(wheels[0]) == record.read_text()
 
 
 def sha256_of(path: Path) -> str:
@@ -188,8 +243,8 @@ def build_mmcv(python: Path, target: Path, what: str, **environment: str) -> Non
 
     Debug information, which Python's own flags ask for, would double the time of the compiler.
     """
-    flags = ['--no-cache-dir', '--no-deps', '--no-build-isolation', '-q']
-    command = [python, '-m', 'pip', 'wheel', *flags, '-w', target, f'onedl-mmcv=={MMCV}']
+    flags = ['--no-cache-dir', '--no-build-isolation', '-q', *locked('mmcv')]
+    command = [python, '-m', 'pip', 'wheel', '-w', target, *flags]
     run(what, command, CFLAGS=f'{os.environ.get("CFLAGS", "")} -g0', **environment)
 
 
@@ -232,9 +287,9 @@ def check_compiler() -> None:
         )
 
 
-def pip(what: str, arguments: list) -> None:
-    """Pip install into .venv; nothing is built in isolation, so the pinned torch is used."""
-    run(what, [PYTHON, '-m', 'pip', 'install', '-q', '--no-build-isolation', *arguments])
+def pip(python: Path, what: str, arguments: list) -> None:
+    """Pip install; nothing is built in isolation, so the pinned torch is used."""
+    run(what, [python, '-m', 'pip', 'install', '-q', '--no-build-isolation', *arguments])
 
 
 def run(what: str, command: list, **environment: str) -> None:

@@ -68,26 +68,25 @@ def prepare(python: str, kind: str, folder: Path) -> Path:
         install.run(f'{folder.name}: environment', [python, '-m', 'venv', folder])
 
     def pip(what: str, *arguments) -> None:
-        command = [own, '-m', 'pip', 'install', '-q', '--no-build-isolation', *arguments]
-        install.run(f'{folder.name}: {what}', command)
+        install.pip(own, f'{folder.name}: {what}', list(arguments))
 
-    requirements = install.REQUIREMENTS
-    pip('build tools', *install.BUILD_TOOLS)
     if kind == 'upstream':
-        lines = (requirements / 'upstream.txt').read_text().splitlines()
+        pip('build tools', *install.locked('build'))
+        lines = (install.REQUIREMENTS / 'upstream.txt').read_text().splitlines()
         lines = [line.split('#')[0].strip() for line in lines]
-        packages = [line for line in lines if line and not line.startswith(('mmcv', 'mmdet'))]
-        pip('packages', *packages)
+        pins = [line for line in lines if line and not line.startswith(('mmcv', 'mmdet'))]
+        pip('packages', *pins)
         pip('mmcv', '--no-deps', 'mmcv-lite==2.1.0')
+        install.install_torch(own, 'torchvision')
     else:
         wheels = folder / 'wheels'
         if not list(wheels.glob('*.whl')):  # before torch: where it imports, the ops are compiled
+            pip('build tools', *install.locked('build'))
             install.build_mmcv(own, wheels, f'{folder.name}: mmcv without compiled ops')
-        packages = ['-r', requirements / 'light.txt']
-        pip('packages', *packages)
+        install.install_packages(own, 'light')
         pip('mmcv', '--no-deps', *wheels.glob('*.whl'))
-    pip('torchvision', '--no-deps', '-r', requirements / 'nodeps.txt')
-    pip('test tools', *TEST_TOOLS, *packages)  # which they must not replace by newer ones
+        pins = ['--constraint', install.REQUIREMENTS / 'light.txt']
+    pip('test tools', *TEST_TOOLS, *pins)  # which they must not replace by newer ones
     pip('ttl_mm itself', '--no-deps', '-e', install.ROOT)
     return own
 

@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -55,7 +58,7 @@ def test_half_made_environment_is_replaced_and_a_finished_one_kept(install, monk
     install.STAMP.write_text(json.dumps(stamp))
     monkeypatch.setattr(install, 'install', lambda kind: pytest.fail('installed again'))
     assert install.main('light') == install.main('full') == 0
-    with open(install.REQUIREMENTS / 'light.txt', 'a') as file:
+    with open(install.LOCKED / 'light.txt', 'a') as file:
         file.write('one-more==1.0\n')
     assert install.fingerprint('light') != stamp['light']
 
@@ -101,6 +104,8 @@ def test_a_kept_wheel_is_ours_and_unchanged(install, tmp_path):
     folder.mkdir(mode=0o700)
     assert not install.kept_wheel(folder)
     (folder / 'a.whl').write_bytes(b'wheel')
+    assert not install.kept_wheel(folder)  # whose hash nobody wrote down
+    (folder / 'sha256').write_text(install.sha256_of(folder / 'a.whl'))
     assert install.kept_wheel(folder)
     folder.chmod(0o777)  # others could have put it there
     assert not install.kept_wheel(folder)
@@ -120,6 +125,68 @@ def test_a_missing_pin_is_not_blamed_on_the_network(install, capfd):
         with pytest.raises(install.SetupError, match=words):
             install.run('packages', [sys.executable, '-c', code])
     capfd.readouterr()
+
+
+def write_wheel(folder, name, version):
+    """The smallest wheel there can be."""
+    folder.mkdir(exist_ok=True)
+    info = f'{name}-{version}.dist-info'
+    files = {
+        f'{info}/METADATA': f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n',
+        f'{info}/WHEEL': 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n',
+        f'{info}/RECORD': f'{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n',
+    }
+    path = folder / f'{name}-{version}-py3-none-any.whl'
+    with zipfile.ZipFile(path, 'w') as wheel:
+        for inside, text in files.items():
+            wheel.writestr(inside, text)
+    return path
+
+
+def test_a_file_that_is_not_the_locked_one_is_refused(install, monkeypatch, tmp_path, capfd):
+    """And a build of torch that the user's own settings offer is taken, and said to be unhashed."""
+    wheels, target = tmp_path / 'wheels', tmp_path / 'target'
+    settings = {'PIP_NO_INDEX': '1', 'PIP_FIND_LINKS': wheels, 'PIP_TARGET': target,
+                'PIP_CONFIG_FILE': os.devnull}  # fmt: skip
+    for name, value in settings.items():
+        monkeypatch.setenv(name, str(value))
+    written = write_wheel(wheels, 'torch', '1.0')
+    lock = install.LOCKED / 'torch.txt'
+    lock.write_text(f'torch==1.0 \\\n    --hash=sha256:{install.sha256_of(written)}\n')
+    install.install_torch(sys.executable, 'torch')
+    assert (target / 'torch-1.0.dist-info').exists()
+    lock.write_text(f'torch==1.0 \\\n    --hash=sha256:{"0" * 64}\n')
+    with pytest.raises(install.SetupError, match='torch failed'):
+        install.install_torch(sys.executable, 'torch')
+    assert 'DO NOT MATCH THE HASHES' in capfd.readouterr().err
+    write_wheel(wheels, 'torch', '1.0+cu130')
+    install.install_torch(sys.executable, 'torch')
+    assert 'torch==1.0+cu130 (of your own source of packages: no hash' in capfd.readouterr().out
+    assert (target / 'torch-1.0+cu130.dist-info').exists()
+
+
+def test_every_pin_is_locked_with_hashes_and_one_opencv(install):
+    """`make lock` writes the locks again when a file of requirements has changed."""
+    entry = re.compile(
+        r'^([a-z0-9][^ ]*==[^ ]+)( ;[^\\]+)?((?: \\\n    --hash=sha256:\w{64})+)$', re.M
+    )
+    locked = {}
+    for path in install.LOCKED.glob('*.txt'):
+        text = path.read_text()
+        found = entry.findall(text)
+        lines = sum(1 + hashes.count('--hash') for _, _, hashes in found)
+        assert lines + 1 == len(text.splitlines()), f'{path.name} has more than pins and hashes'
+        locked[path.stem] = {requirement for requirement, _, _ in found}
+    everything = set().union(*locked.values())
+    for name in ('light', 'full', 'nodeps', 'build'):
+        lines = (install.REQUIREMENTS / f'{name}.txt').read_text().splitlines()
+        pins = {line.partition('#')[0].strip() for line in lines} - {''}
+        pins = {pin.replace('_', '-').lower() for pin in pins if '==' in pin}
+        assert pins <= everything, f'run `make lock`, which pins {pins - everything}'
+    assert [pin for pin in everything if pin.startswith('opencv')] == [
+        'opencv-python-headless==4.12.0.88'
+    ]
+    assert install.pin('onedl-mmcv', 'mmcv') in everything
 
 
 def test_one_range_of_pythons_everywhere(install):

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 from ttl_mm.cli import _installation as doctor
 
@@ -58,6 +59,30 @@ def test_two_families_at_once(monkeypatch):
     findings = {finding.subject: finding.level for finding in doctor.check_families()}
     several = ('mmengine', 'mmcv', 'mmpretrain', 'mmdet')  # mmselfsup comes from one distribution
     assert findings == dict.fromkeys(several, 'failure')
+
+
+def test_one_opencv_and_who_asks_for_another(monkeypatch):
+    one, other = 'opencv-python-headless', 'opencv-python'
+    monkeypatch.setattr(doctor, 'installed', only())
+    assert doctor.check_opencv().level == 'failure'
+    monkeypatch.setattr(doctor, 'installed', only(**{one: '4.12.0', other: '4.13.0'}))
+    finding = doctor.check_opencv()
+    assert finding.level == 'warning'
+    assert f'`pip uninstall -y {one} {other}`, then `pip install {one}==4.12.0`' in finding.text
+
+    def package(name, *asked):
+        return SimpleNamespace(metadata={'Name': name}, requires=asked or None)
+
+    found = [package('a', 'opencv-python>=3'), package('b', f'{one}<5'), package('c'),
+             package('d', 'opencv-python (>=3)'), package('e', 'opencv-python-x'),
+             package('f', 'opencv-python<4 ; extra == "gui"')]  # fmt: skip
+    monkeypatch.setattr(doctor, 'distributions', lambda: found)
+    monkeypatch.setattr(doctor, 'installed', only(**{one: '4.12.0'}))
+    finding = doctor.check_opencv()
+    assert finding.level == 'ok'
+    assert '`pip check` names a, d, ' in finding.text
+    monkeypatch.setattr(doctor, 'import_module', lambda name: exec('raise ImportError("libGL")'))
+    assert doctor.check_opencv().level == 'failure'
 
 
 def test_upstream_mmcv_with_numpy_2(monkeypatch):

@@ -4,13 +4,14 @@ A check never raises: an import that fails is what it is there to report.
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from itertools import takewhile
 
 from ttl_mm.compat import torchvision_guard
@@ -25,6 +26,11 @@ STACK = {
     'mmselfsup': (('mmselfsup',), (1, 0, 0)),
 }
 NEEDED = ('mmengine', 'mmcv', 'mmpretrain')  # the others are for some users only
+# all of them install the module cv2, into the same files
+OPENCV = (
+    'opencv-python-headless', 'opencv-python',
+    'opencv-contrib-python-headless', 'opencv-contrib-python',
+)  # fmt: skip
 LIGHT = f'run `make light` in a checkout, or `{INSTALL_STACK}`'
 FULL = 'run `make full` in a checkout'
 
@@ -46,6 +52,7 @@ def diagnose(data_folder: str = '.') -> list[Finding]:
         check_torchvision(),
         *map(check_package, STACK),
         *check_families(),
+        check_opencv(),
         check_ops(),
         check_numpy(),
         *check_accelerator(),
@@ -125,8 +132,8 @@ def refused_torch(version_of_torch: str) -> str:
 
 def check_package(name: str) -> Finding:
     """An OpenMMLab package must be installed (if needed), new enough and importable."""
-    distributions, oldest = STACK[name]
-    found = installed(*distributions)
+    possible, oldest = STACK[name]
+    found = installed(*possible)
     level, remedy = ('failure', LIGHT) if name in NEEDED else ('warning', FULL)
     if found is None:
         what = 'missing' if name in NEEDED else 'not installed (only some users need it)'
@@ -144,12 +151,44 @@ def check_package(name: str) -> Finding:
 
 def check_families() -> Iterator[Finding]:
     """Two distributions that install the same files overwrite each other."""
-    for name, (distributions, _) in STACK.items():
-        present = [d for d in distributions if installed(d)]
+    for name, (possible, _) in STACK.items():
+        present = [d for d in possible if installed(d)]
         if len(present) > 1:
             remedy = f'`pip uninstall {" ".join(present)}`, then {LIGHT}'
             text = f'{" and ".join(present)} overwrite each other: {remedy}'
             yield Finding('failure', name, text)
+
+
+def check_opencv() -> Finding:
+    """One package must give the module cv2; what asks for another one works with it too."""
+    present = [(name, found[1]) for name in OPENCV if (found := installed(name))]
+    if not present:
+        return Finding('failure', 'opencv', f'missing: {LIGHT}')
+    text = ' and '.join(f'{version} ({name})' for name, version in present)
+    if len(present) > 1:
+        keep = '=='.join(present[0])
+        text += ' overwrite each other: `pip uninstall -y '
+        text += ' '.join(name for name, _ in present)
+        return Finding('warning', 'opencv', f'{text}`, then `pip install {keep}`')
+    try:
+        import_module('cv2')
+    except (ImportError, OSError) as error:  # such as libGL, which a server need not have
+        remedy = '`pip uninstall -y opencv-python; pip install opencv-python-headless`'
+        return Finding('failure', 'opencv', f'{text} does not import ({error}): {remedy}')
+    if others := asked_in_vain(OPENCV):
+        text += f'; `pip check` names {", ".join(others)}, whose `opencv-python` it stands in for'
+    return Finding('ok', 'opencv', text)
+
+
+def asked_in_vain(names: tuple[str, ...]) -> list[str]:
+    """The installed packages that ask for one of ``names`` which is not installed."""
+    missing = [name for name in names if not installed(name)]
+    pattern = re.compile(rf'({"|".join(missing)})(?![\w.-])(?!.*extra *==)')
+    return sorted(
+        package.metadata['Name']
+        for package in distributions()
+        if any(map(pattern.match, package.requires or ()))
+    )
 
 
 def check_ops() -> Finding:
