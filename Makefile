@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo matrix test lint docs light full lock browser faults fuzz clean
+.PHONY: help demo matrix test lint docs figures light full lock browser faults fuzz clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,10 +41,14 @@ lint: full  ## style, layers of imports, types, house rules
 	@$(BIN)/python tools/import_graph.py
 	@$(BIN)/mypy
 	@$(BIN)/python tools/house_rules.py
+	@$(BIN)/python tools/figures.py check
 	@$(MAKE) --no-print-directory docs
 
 docs: full  ## the site, in build/site; a broken link or a public name without a docstring is an error
 	@$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/site
+
+figures: full  ## renew the figures of the pages that take minutes; check the others against stored readings
+	@$(BIN)/python tools/figures.py renew
 
 clean:  ## delete the environment and what was built
 	rm -rf .venv .matrix build *.egg-info

@@ -1,7 +1,6 @@
 """From the committed results to the tables and the figure of README.md."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
@@ -26,6 +25,7 @@ from projects.accuracy_per_hour.plan import (
     is_sgd,
     trials,
 )
+from tools.figures import fill, markdown
 from ttl_mm.report.chart import canvas, look_of
 
 FIGURE = 'accuracy_per_hour.png'
@@ -87,7 +87,7 @@ def search_table(data: Data, results: Path) -> str:
         best = max((score for score in scores if score is not None), default=None)
         if best is not None:
             rows.append([method, *(_bold(score, best) for score in scores)])
-    return markdown(rows)
+    return _markdown(rows)
 
 
 def _bold(score: float | None, best: float) -> str:
@@ -103,7 +103,7 @@ def result_table(data: Data, results: Path) -> str:
     head = ['method', *(f'kNN, {b} s' for b in budgets), *(f'linear, {b} s' for b in budgets)]
     rows = [[*head, f'epochs in {budgets[0]} s', 'megapixels', 'seeds']] if budgets else [head]
     if not budgets:
-        return markdown(rows)
+        return _markdown(rows)
     first = budgets[0]
     known = [name for name in found if first in found[name]]
     for name in sorted(known, key=lambda n: -mean(run['knn'] for run in found[n][first])):
@@ -113,7 +113,7 @@ def result_table(data: Data, results: Path) -> str:
         seeds = ', '.join(str(len(runs[b])) for b in budgets if b in runs)
         pixels = f'{some["pixels_forward"] / 1e6:.0f}'
         rows.append([name, *cells, f'{some["epochs"]:.1f}', pixels, seeds])
-    return markdown(rows)
+    return _markdown(rows)
 
 
 def lead_table(results: Path) -> str:
@@ -145,7 +145,7 @@ def lead_table(results: Path) -> str:
                 data.name, f'{budget} s', best, f'{lead:+.1f}', f'{of_linear:+.1f}',
                 _overlap(ours, runs[best]),
             ])  # fmt: skip
-    return markdown(rows)
+    return _markdown(rows)
 
 
 def _overlap(ours: Runs, theirs: Runs) -> str:
@@ -162,7 +162,7 @@ def idea_table(results: Path) -> str:
     base = read(results / Job('cifar10_mini', FAST, BASE, SEARCH_BUDGET, held_out=True).name)
     rows = [['idea', 'kNN', 'against the recipe without it']]
     if base is None:
-        return markdown(rows)
+        return _markdown(rows)
     rows.append(['(none)', f'{base["knn"]:.1f}', ''])
     for idea, tries in IDEAS.items():
         for method, setting in tries:
@@ -173,7 +173,7 @@ def idea_table(results: Path) -> str:
                 name = idea if method in (FAST, CODING) else f'{idea} ({method})'
                 score = run.get('knn', 0.0)
                 rows.append([name, f'{score:.1f}', f'{score - base["knn"]:+.1f}'])
-    return markdown([rows[0], rows[1], *sorted(rows[2:], key=lambda row: -float(row[1]))])
+    return _markdown([rows[0], rows[1], *sorted(rows[2:], key=lambda row: -float(row[1]))])
 
 
 def draw(results: Path, path: Path) -> None:
@@ -213,18 +213,13 @@ def generated(results: Path) -> dict[str, str]:
 def write_pages(pages: Sequence[Path], results: Path) -> None:
     """Put the tables between their marks; the text around them stays."""
     tables = generated(results)
-    for path in pages:
-        page = path.read_text()
-        for mark, text in tables.items():
-            pattern = re.compile(rf'(<!-- {mark} -->\n).*?(<!-- /{mark} -->)', re.DOTALL)
-            page = pattern.sub(lambda m, text=text: f'{m[1]}{text}\n{m[2]}', page)
-        path.write_text(page)
+    for page in pages:
+        fill(page, tables)
     draw(results, pages[0].with_name(FIGURE))
 
 
-def markdown(rows: list[list[str]]) -> str:
+def _markdown(rows: list[list[str]]) -> str:
     head, *body = rows
     if not body:
         return 'No run yet.'
-    lines = [head, ['---'] * len(head), *body]
-    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+    return markdown(head, body)

@@ -1,11 +1,10 @@
 """From the published logs to the tables and the figure of README.md."""
 
-import re
 from pathlib import Path
 from statistics import mean, stdev
 
 from projects.efficiency_study.plan import Plan, is_ours
-from ttl_mm.errors import UserError
+from tools.figures import fill, markdown
 from ttl_mm.gauges.binomial_tail import overclustering_risk, smallest_safe_k
 from ttl_mm.report.chart import canvas, look_of
 from ttl_mm.report.logs import load_run
@@ -169,14 +168,7 @@ def generated(plan: Plan, results: Path) -> dict[str, str]:
 
 def write_readme(plan: Plan, results: Path, folder: Path) -> None:
     """Put the tables into the page, whose text around the marks stays, and draw the figure."""
-    path = folder / 'README.md'
-    page = path.read_text()
-    for mark, text in generated(plan, results).items():
-        pattern = re.compile(rf'(<!-- {mark} -->\n).*?(<!-- /{mark} -->)', re.DOTALL)
-        page, count = pattern.subn(lambda m, text=text: f'{m[1]}{text}\n{m[2]}', page)
-        if count != 1:
-            raise UserError(f'{path} must have <!-- {mark} --> and <!-- /{mark} --> once each.')
-    path.write_text(page)
+    fill(folder / 'README.md', generated(plan, results))
     draw(plan, results, folder / FIGURE)
 
 
@@ -184,5 +176,4 @@ def _markdown(rows: list[list[str]]) -> str:
     head, *body = rows
     if not body:
         return 'No finished run is published yet.'
-    lines = [head, ['---'] * len(head), *body]
-    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+    return markdown(head, body)

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from projects.judge_validation.pages import DOCS, fill, markdown
 from projects.judge_validation.tables import read
+from tools.figures import fill, markdown
 from ttl_mm.gauges.forecast import (
     FROM,
     KINDS,
@@ -38,6 +38,7 @@ from ttl_mm.gauges.verdict import MEASURE
 from ttl_mm.report.logs import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / 'docs/judge.md'
 STUDY = ROOT / 'projects/efficiency_study/results'
 VALIDATION = Path(__file__).resolve().parent / 'results'
 WRITTEN = ROOT / 'ttl_mm/gauges/references.json'

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from projects.judge_validation.pages import markdown
+from tools.figures import markdown
 from ttl_mm.engine.hooks.early_stop_hook import since_best
 from ttl_mm.gauges.verdict import verdict
 from ttl_mm.report.logs import load_run

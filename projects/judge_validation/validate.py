@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from mmengine.registry import init_default_scope
 
 from projects.judge_validation.measure import Labeled, train_and_measure
-from projects.judge_validation.pages import DOCS, fill
 from projects.judge_validation.plan import Job, held_out_jobs, jobs
 from projects.judge_validation.tables import (
     IN_STUDY,
@@ -33,8 +32,10 @@ from projects.judge_validation.tables import (
     try_table,
     verdict_table,
 )
+from tools.figures import fill
 
 HERE = Path(__file__).resolve().parent
+DOCS = HERE.parents[1] / 'docs/judge.md'
 RESULTS = HERE / 'results'
 HELD_OUT = HERE / 'held_out'
 TRIED = HERE / 'try.json'

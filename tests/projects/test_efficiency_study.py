@@ -12,6 +12,7 @@ from projects.efficiency_study.plan import PLAN, Plan
 from projects.efficiency_study.tables import generated, lead_table, methods_table, write_readme
 from tests.helpers import toy_run
 from tests.helpers.paths import ROOT
+from tools.figures import marks
 from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
 from ttl_mm.report.logs import load_run
@@ -122,15 +123,14 @@ def test_the_report_knows_epochs_and_hours_of_a_published_run(done):
 
 
 def test_a_page_without_a_mark_is_an_error(done, plan, tmp_path):
-    (tmp_path / 'README.md').write_text('<!-- search -->\n<!-- /search -->\n')
+    (tmp_path / 'README.md').write_text('<!-- search: study.py publish -->\n<!-- /search -->\n')
     with pytest.raises(UserError, match='methods'):
         write_readme(plan, done[1], tmp_path)
 
 
 def test_the_published_page_is_what_the_published_logs_give():
-    page = (HERE / 'README.md').read_text()
-    for mark, text in generated(PLAN, HERE / 'results').items():
-        assert f'<!-- {mark} -->\n{text}\n<!-- /{mark} -->' in page, f'study.py publish: {mark}'
+    shown = {mark.name: mark.text for mark in marks(HERE / 'README.md')}
+    assert generated(PLAN, HERE / 'results') == shown
 
 
 def test_methods_share_everything_but_the_method():

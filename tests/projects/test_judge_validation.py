@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import spearmanr
 
 from projects.judge_validation import forecasts
-from projects.judge_validation.pages import DOCS
 from projects.judge_validation.tables import (
     at_end,
     comparable,
@@ -18,7 +17,7 @@ from projects.judge_validation.tables import (
     try_table,
     verdict_table,
 )
-from projects.judge_validation.validate import RESULTS, TRIED
+from projects.judge_validation.validate import DOCS, RESULTS, TRIED
 
 
 def test_tables_are_those_of_the_results():
