@@ -3,6 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo matrix test lint docs figures light full lock browser faults fuzz clean
+.PHONY: check-style check-types check-site
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,18 +35,25 @@ faults: full  ## the long fault suite: kills, hostile files, hanging ranks
 fuzz: full  ## damaged files for every reader, five minutes; MUTANTS=200000 for a long run
 	@$(BIN)/python tools/fuzz.py $(if $(MUTANTS),--mutants $(MUTANTS)) 2>/dev/null
 
-lint: full  ## style, layers of imports, types, house rules
+lint: full  ## style, layers of imports, types, house rules, the site; two at a time
+	@$(MAKE) --no-print-directory -j 2 check-site check-types check-style
+
+check-style:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/import_graph.py
-	@$(BIN)/mypy
 	@$(BIN)/python tools/house_rules.py
 	@$(BIN)/python tools/figures.py check
-	@$(MAKE) --no-print-directory docs
+
+check-types:
+	@$(BIN)/mypy
+
+check-site:
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/site
 
 docs: full  ## the site, in build/site; a broken link or a public name without a docstring is an error
-	@$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/site
+	@$(MAKE) --no-print-directory check-site
 
 figures: full  ## renew the figures of the pages that take minutes; check the others against stored readings
 	@$(BIN)/python tools/figures.py renew

@@ -31,7 +31,8 @@ include_patterns = [
     'configs/**README.md',
     'projects/*/README.md',
 ]
-exclude_patterns = ['**/work_dirs/**']
+# whole folders first: they are not searched for pages, which took a fifth of the time
+exclude_patterns = ['.*', 'build', 'requirements', 'tests', 'tools', 'ttl_mm', '**/work_dirs']
 
 myst_heading_anchors = 4
 myst_enable_extensions = ['colon_fence']

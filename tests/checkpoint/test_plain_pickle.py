@@ -120,10 +120,10 @@ ATTACKS = {
 
 @pytest.mark.parametrize('name', ATTACKS)
 def test_attacks_end_in_an_error_at_once(name):
-    started = time.monotonic()
+    used = time.process_time()
     with pytest.raises((ValueError, TypeError, IndexError, KeyError)):
         read_pickle(ATTACKS[name], TABLE)
-    assert time.monotonic() - started < 1
+    assert time.process_time() - used < 1  # of the processor: no other work makes it more
 
 
 @pytest.mark.parametrize(

@@ -57,3 +57,18 @@ def test_a_folder_that_one_process_cannot_use_ends_all(tmp_path, nested_images):
     for folder, expected in ((tmp_path / 'empty', 'no images below'), (nested_images, 5)):
         said = in_two_processes(tmp_path, scan_as_rank, folder)
         assert [expected == x if x == 5 else expected in x for x in said] == [True, True]
+
+
+def test_two_machines_with_equal_process_ids_scan_one_folder(nested_images, monkeypatch):
+    """The stamp of one is not moved away by the other."""
+    monkeypatch.setattr(os, 'getpid', lambda: 7)
+    replace, other = os.replace, []
+
+    def meanwhile(source, target):
+        if not other and str(target).endswith('.json'):
+            other.append(None)
+            other[0] = len(scan_folder(nested_images))
+        replace(source, target)
+
+    monkeypatch.setattr(os, 'replace', meanwhile)
+    assert (len(scan_folder(nested_images)), other) == (5, [5])

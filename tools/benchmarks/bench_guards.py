@@ -1,6 +1,6 @@
 """What hooks and guards cost: their share of an iteration of a ResNet-18 at batch 64.
 
-    python tools/benchmarks/bench_guards.py [--iterations 12] [--batch 64]
+    python tools/benchmarks/bench_guards.py [--iterations 12] [--batch-size 64]
 
 Trains on random images of 32 x 32 with every default hook of ``ttl_mm.Runner`` and takes the time
 of each call of theirs, of the look at the gradients before a step, and of the seeding of samples.
@@ -81,17 +81,17 @@ class Meter:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--iterations', type=int, default=12)
-    parser.add_argument('--batch', type=int, default=64)
+    parser.add_argument('--batch-size', type=int, default=64)
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         images = Path(folder) / 'images'
         images.mkdir()
         rng = np.random.default_rng(0)
-        for i in range(args.batch * (args.iterations + 1)):
+        for i in range(args.batch_size * (args.iterations + 1)):
             image = rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)
             cv2.imwrite(str(images / f'{i}.jpg'), image)
-        share = measure(config(images, folder + '/work', args.batch), args.iterations)
+        share = measure(config(images, folder + '/work', args.batch_size), args.iterations)
     return int(share > LIMIT)
 
 

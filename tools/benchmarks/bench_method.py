@@ -224,7 +224,7 @@ def iterations(batch: int, size: int, device: str) -> dict:
 
 
 def bench_iteration(threads: int, args: argparse.Namespace) -> str:
-    batch, size = args.batch, args.size
+    batch, size = args.batch_size, args.size
     torch.set_num_threads(threads)
     contenders = iterations(batch, size, args.device)
     seconds = fastest(contenders, args.rounds, args.device, clock_of(args))
@@ -261,7 +261,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('parts', nargs='*', help='head, target, lars, iteration, memory; or all')
     parser.add_argument('--rounds', type=int, default=12)
-    parser.add_argument('--batch', type=int, default=64)
+    parser.add_argument('--batch-size', type=int, default=64)
     parser.add_argument('--size', type=int, default=64)
     parser.add_argument('--threads', type=int, nargs='+', default=[1, 2], help='of head, iteration')
     parser.add_argument(
@@ -281,7 +281,7 @@ def main() -> None:
         'target': lambda: [bench_target(args.rounds, args.device)],
         'lars': lambda: [bench_lars(args.rounds, args.device)],
         'iteration': lambda: [bench_iteration(threads, args) for threads in args.threads],
-        'memory': lambda: [bench_memory(args.batch, args.size, args.device)],
+        'memory': lambda: [bench_memory(args.batch_size, args.size, args.device)],
     }
     for name in args.parts or parts:
         torch.set_num_threads(1)

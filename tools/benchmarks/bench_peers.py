@@ -130,7 +130,7 @@ def train(contender: Contender, args: argparse.Namespace, out: Path) -> dict:
     """Seconds and weights of one contender."""
     out.mkdir(parents=True, exist_ok=True)
     values = dict(
-        data=args.data.resolve(), out=out.resolve(), epochs=args.epochs, batch=args.batch,
+        data=args.data.resolve(), out=out.resolve(), epochs=args.epochs, batch=args.batch_size,
         size=args.size, small=args.size * 3 // 4,
     )  # fmt: skip
     script = contender.script.format(**values, **dict(contender.values))
@@ -162,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--data', type=Path, required=True)
     parser.add_argument('--epochs', type=int, default=6)
-    parser.add_argument('--batch', type=int, default=104)
+    parser.add_argument('--batch-size', type=int, default=104)
     parser.add_argument('--size', type=int, default=64)
     parser.add_argument('--envs', type=Path, default=Path('work_dirs/peers/envs'))
     parser.add_argument('--out', type=Path, default=Path('work_dirs/peers'))

@@ -1,6 +1,6 @@
 """What --amp, --compile and --checkpoint-activations cost and save: time, memory, and the result.
 
-    python tools/benchmarks/bench_speed.py [--rounds 5] [--batch 32] [--size 64] [--float64]
+    python tools/benchmarks/bench_speed.py [--rounds 5] [--batch-size 32] [--size 64] [--float64]
 
 One iteration (forward, backward and optimizer step) of the recipe for CIFAR-10, a ResNet-18 with
 two views, with each option and with pairs of them, as ratios to the plain one. Contenders take
@@ -63,7 +63,7 @@ def make_iteration(model, views: list[torch.Tensor], options: dict) -> Callable[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--batch', type=int, default=32)
+    parser.add_argument('--batch-size', type=int, default=32)
     parser.add_argument('--size', type=int, default=64)
     parser.add_argument(
         '--wall-clock', action='store_true', help='for a machine without other work'
@@ -82,9 +82,9 @@ def main() -> None:
     model.init_weights()
     dtype = torch.float64 if args.float64 else torch.float32
     model = model.to(dtype)
-    shape = args.batch, 3, args.size, args.size
+    shape = args.batch_size, 3, args.size, args.size
     # large shapes and colors: images that are all alike have no gradient that can be compared
-    shapes = torch.randn(args.batch, 3, 4, 4)
+    shapes = torch.randn(args.batch_size, 3, 4, 4)
     base = torch.nn.functional.interpolate(shapes, shape[2:], mode='bilinear')
     views = [(base + 0.3 * torch.randn(shape)).to(device, dtype) for _ in range(2)]
     runs, rows = {}, {}
@@ -98,7 +98,8 @@ def main() -> None:
     seconds = fastest(runs, args.rounds, device, clock)
     peaks = {name: peak_bytes(run, device) for name, run in runs.items()}
     _, plain_loss, plain_gradient = rows['plain']
-    print(f'ResNet-18, {args.batch} x {args.size} px, {torch.get_num_threads()} thread, {device}')
+    images, threads = f'{args.batch_size} x {args.size} px', torch.get_num_threads()
+    print(f'ResNet-18, {images}, {threads} thread, {device}')
     print(f'{"":<36}{"time":>7}{"memory":>8}{"first, s":>10}{"loss off":>10}{"gradient off":>14}')
     for name, (first, loss, gradient) in rows.items():
         off = float((gradient - plain_gradient).norm() / plain_gradient.norm())

@@ -26,6 +26,7 @@ class Architecture(NamedTuple):
 
     @property
     def library(self) -> str:
+        """The part of the name before the slash."""
         return self.network.partition('/')[0]
 
     @property

@@ -46,6 +46,7 @@ def add_extraction(parser: argparse.ArgumentParser) -> None:
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Add ``--overwrite``, for a command whose ``--out`` may hold an earlier result."""
     parser.add_argument('--overwrite', **FLAG, help='replace what is in --out')
 
 

@@ -58,6 +58,7 @@ class Bands:
 
     @property
     def channels(self) -> int:
+        """How many channels an image has."""
         return len(self.low)
 
     def config(self) -> dict[str, tuple[float, ...]]:

@@ -22,6 +22,7 @@ class DataReport:
 
     @property
     def usable(self) -> bool:
+        """Whether nothing was found that would stop a run."""
         return not self.errors
 
     def __str__(self) -> str:

@@ -153,7 +153,7 @@ def measure_checkpoint(
         device: Where to compute.
     """
     probe = probe_of(config)
-    model = nn.Module()
-    model.backbone, model.data_preprocessor, _ = load_model(str(checkpoint), str(config), device)
+    backbone, preprocessor, _ = load_model(str(checkpoint), str(config), device)
+    model = nn.ModuleDict({'backbone': backbone, 'data_preprocessor': preprocessor})
     with torch.random.fork_rng():
         return {NAMES[name]: value for name, value in probe.measure(model).items()}

@@ -48,6 +48,7 @@ class Contestant:
 
     @property
     def is_table(self) -> bool:
+        """Whether the file holds features instead of weights."""
         return Path(self.file).suffix in TABLES
 
     def classify_test_images(self, protocol: str, seeds: int, epochs: int) -> np.ndarray:

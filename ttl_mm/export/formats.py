@@ -81,6 +81,7 @@ def _read_by_house_names(path: Path, meta: Meta, prefix: str | None = None) -> N
 
 
 def write_openmmlab(state: State, meta: Meta, path: Path, prefix: str = '') -> None:
+    """Weights below ``state_dict`` and facts below ``meta``, as mmengine saves them."""
     state = {prefix + name: tensor for name, tensor in state.items()}
     save({'meta': meta, 'state_dict': state}, path)
 
@@ -100,6 +101,7 @@ _UNUSUAL = {'cifar', 'deep_stem', 'avg_down', 'base_channels'}
 
 
 def write_bare(state: State, meta: Meta, path: Path) -> None:
+    """A dict of tensors without anything around it."""
     save(dict(state), path)
 
 
@@ -122,6 +124,7 @@ def _read_timm(path: Path, meta: Meta) -> Network:
 
 
 def write_safetensors(state: State, meta: Meta, path: Path) -> None:
+    """Tensors, with the facts as JSON in the header of the file."""
     from safetensors.torch import save_file
 
     save_file(dict(state), path, metadata={'ttl_mm': json.dumps(meta, sort_keys=True)})
@@ -160,6 +163,7 @@ def _write_onnx(state: State, meta: Meta, path: Path) -> None:
 
 
 def read_onnx(path: Path, meta: Meta, output: str = 'feature_map') -> Network:
+    """One output of the graph, computed by onnxruntime on the CPU."""
     runtime = need('onnxruntime', 'onnx')
     session = runtime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
     run = partial(session.run, [output])

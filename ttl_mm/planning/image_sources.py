@@ -77,6 +77,7 @@ class Sample(NamedTuple):
 
     @property
     def bad_share(self) -> float:
+        """The share of the files looked at that cannot be used."""
         return len(self.bad) / self.tried
 
 

@@ -38,6 +38,7 @@ class Plan(NamedTuple):
 
     @property
     def negatives(self) -> int:
+        """Negatives of an anchor: the batch minus one."""
         return self.recipe.batch - 1
 
     @property

@@ -58,10 +58,12 @@ class TrainPlan:
 
     @property
     def steps_per_epoch(self) -> int:
+        """Full batches of an epoch, of all processes together."""
         return self.images // (self.batch * self.ranks)
 
     @property
     def epochs(self) -> float:
+        """The length of the run in epochs, with a fraction."""
         return self.steps / self.steps_per_epoch
 
     @property

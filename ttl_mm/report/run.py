@@ -33,6 +33,7 @@ class Run:
 
     @property
     def max_epochs(self) -> int | None:
+        """The length of the run by its config; None for a run that counts iterations."""
         return lookup(self.config, 'train_cfg', 'max_epochs')
 
     def series(self, key: str) -> tuple[np.ndarray, np.ndarray]:
@@ -47,6 +48,7 @@ class Run:
 
     @cached_property
     def last_iteration(self) -> int:
+        """The newest iteration in the log, 0 for an empty one."""
         return max((record['iter'] for record in self.records), default=0)
 
     @cached_property
@@ -112,4 +114,5 @@ def is_training_line(record: dict) -> bool:
 
 
 def is_finite(value) -> bool:
+    """Whether a logged value is a number that can be drawn."""
     return isinstance(value, (int, float)) and math.isfinite(value)

@@ -49,6 +49,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
+        """Whether at least one check failed."""
         return any(check.status == FAIL for check in self.checks)
 
     def as_dict(self) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def small_dataset(dataset: dict[str, Any], images: Path) -> dict[str, Any]:
 
 
 def with_hooks_of_the_test(custom_imports: dict | None) -> dict[str, Any]:
+    """A recipe's ``custom_imports`` with the module of the hooks that measure."""
     given = dict(custom_imports or {})
     modules = given.get('imports') or []
     modules = [modules] if isinstance(modules, str) else list(modules)

@@ -80,6 +80,7 @@ class Weights(NamedTuple):
 
     @classmethod
     def of(cls, model: nn.Module) -> 'Weights':
+        """The first values of each matrix of a model, copied to the host."""
         online = getattr(model, 'backbone', model).parameters()
         return cls(
             _sample(p for p in online if p.requires_grad), _sample(_target_parameters(model))

@@ -24,6 +24,7 @@ class OutputRecorder:
 
     @property
     def recording(self) -> bool:
+        """Whether outputs are kept at the moment."""
         return bool(self._handles)
 
     def _record_output(self, name: str, module, inputs, output) -> None:

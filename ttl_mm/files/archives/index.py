@@ -172,6 +172,7 @@ def _base(path: Path) -> Path:
 
 
 def is_parquet(path: Path) -> bool:
+    """Whether a file is a Parquet table, by its name."""
     return path.suffix.lower() == '.parquet'
 
 

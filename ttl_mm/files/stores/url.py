@@ -78,6 +78,7 @@ def expand_ranges(url: str) -> Iterator[str]:
 
 
 def has_ranges(url: str) -> bool:
+    """Whether an address stands for several, such as ``{000..127}``."""
     return bool(_RANGE.search(url))
 
 
