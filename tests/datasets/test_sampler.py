@@ -31,6 +31,15 @@ def test_an_epoch_has_every_image_once_in_an_order_of_its_own():
     assert dealt[:10] == list(sampler(10))
 
 
+@pytest.mark.parametrize('window', [0, -3, 2.5, True])
+def test_a_window_is_a_number_of_images_in_archives(window):
+    with pytest.raises(UserError, match='a number of images, 1 or more'):
+        sampler(10, window=window)
+    with pytest.raises(UserError, match='only images in archives have windows'):
+        sampler(10, window=9)
+    assert list(sampler(10, window=10)) == list(sampler(10))
+
+
 def test_any_part_of_the_order_without_the_rest():
     whole = list(sampler(10_000, epoch=2))
     for start in (0, 1, CHUNK - 1, CHUNK, 9999):

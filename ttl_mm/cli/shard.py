@@ -19,10 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--size', type=arguments.byte_size, default=10**9, metavar='BYTES', help=text)
     text = 'also write the class of each image; its first folder is the class'
     add('--labeled', **FLAG, help=text)
+    text = 'write them in a random order, the same every time; for data larger than a cache'
+    add('--shuffle', **FLAG, help=text)
 
 
 def run(args: argparse.Namespace) -> None:
+    import numpy as np
+
     from ttl_mm.datasets.image_folder import classes_of
+    from ttl_mm.datasets.permutation import permuted
     from ttl_mm.datasets.shard_writer import shard_files, split_into_shards, write_shard
     from ttl_mm.evaluation.run import Progress
     from ttl_mm.outputs import check_folder, mark_folder
@@ -31,6 +36,10 @@ def run(args: argparse.Namespace) -> None:
     found = find_images(args.source)
     names, out = list(found.names()), Path(args.out)
     classes, labels = classes_of(names) if args.labeled else (None, None)
+    if args.shuffle:
+        order = permuted(np.arange(len(names)), len(names), (0,))
+        names = [names[i] for i in order.tolist()]
+        labels = labels if labels is None else labels[order]
     check_folder(out, 'ttl shard', ['*.tar', 'classes.txt'])
     out.mkdir(parents=True, exist_ok=True)
     mark_folder(out, 'ttl shard')

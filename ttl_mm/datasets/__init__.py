@@ -2,7 +2,8 @@
 
 The way of an index to a batch in training (a :class:`SampleIndex` carries seed and epoch):
 
-1. ``sampler.EpochSampler`` yields ``SampleIndex(index, epoch, seed)`` for this rank.
+1. ``sampler.EpochSampler`` yields ``SampleIndex(index, epoch, seed)`` for this rank, in the order
+   of ``epoch_order.EpochOrder``.
 2. ``train_loader.EpochBatches`` groups them, from any image of the epoch on, and gives seed and
    epoch to the indices of other samplers. The loop sets its position (``ttl_mm.engine.runner``).
 3. In a worker, ``train_samples.TrainSamples`` seeds the global generators for the index, reads the
@@ -14,7 +15,7 @@ The way of an index to a batch in training (a :class:`SampleIndex` carries seed 
 5. ``train_samples.Collate`` joins the samples to a ``Batch`` and adds the list of skipped images.
 
 Archives of images are read as folders (``ttl_mm.files.archives``); ``archive_labels`` finds their
-labels.
+labels. Those in a store are fetched before they are read: ``read_ahead`` tells which come next.
 
 Images beyond 8-bit RGB, of other channels or depth, take another way through step 4: ``bands``
 reads and scales them, ``float_color`` has the operations of their views.

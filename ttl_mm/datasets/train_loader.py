@@ -13,7 +13,9 @@ import torch
 from mmengine.dist import get_world_size
 from torch.utils.data import BatchSampler, DataLoader
 
+from ttl_mm.datasets.epoch_order import EpochOrder
 from ttl_mm.datasets.epoch_steps import EpochSteps
+from ttl_mm.datasets.read_ahead import ReadAhead
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.sampler import EpochSampler
 from ttl_mm.datasets.train_samples import Collate, TrainSamples
@@ -22,12 +24,12 @@ SECONDS_TO_SAVE = 60  # that a worker lives on after SIGTERM
 IGNORED_BY_WORKERS = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
-class ChangedImages(NamedTuple):
-    """An epoch that was begun with another list of images than there is now."""
+class BegunEpoch(NamedTuple):
+    """An epoch that was begun in another order than there is now, and goes on in it."""
 
     epoch: int
-    images: int  # of the old list
-    new_index: np.ndarray  # (images,) of each old image in the new list, -1 where it is gone
+    order: EpochOrder
+    new_index: np.ndarray | None  # (images,) of each image in the list of now, -1 where it is gone
 
 
 class EpochBatches:
@@ -49,10 +51,11 @@ class EpochBatches:
         self.epoch = 0
         consecutive = type(batch_sampler) is BatchSampler
         self._consecutive = consecutive and isinstance(self.sampler, EpochSampler)
-        self.changed: ChangedImages | None = None
+        self.begun: BegunEpoch | None = None
         self._steps = self._steps_from(0)  # of the position that was set last
         self._places: np.ndarray | None = None  # the places of these steps, if not all are left
         self._at_position = False  # whether the next iteration begins there
+        self.read_ahead = ReadAhead(self.sampler)
         self._mine: Sequence[int] = ()  # the ranks whose batches are made here, if not one alone
 
     def take_ranks(self, ranks: int, mine: Sequence[int]) -> bool:
@@ -70,6 +73,11 @@ class EpochBatches:
     def __len__(self) -> int:
         """Steps of a whole epoch."""
         return len(self._steps_from(0)) if self._consecutive else len(self.batch_sampler)
+
+    @property
+    def window(self) -> int:
+        """How many images are shuffled among each other, 0 for all."""
+        return self.sampler.order.window if self._consecutive else 0
 
     def _steps_from(self, taken: int, images: int | None = None) -> EpochSteps:
         ranks = self.sampler.world_size if self._consecutive else get_world_size()
@@ -93,11 +101,16 @@ class EpochBatches:
         self._steps = self._steps_from(taken)
         if not self._consecutive:
             return max(0, len(self) - self._batches_before())
-        if self.changed is not None and self.changed.epoch == epoch:
-            order = self.sampler.order(np.arange(taken, self.changed.images), self.changed.images)
-            self._places = taken + np.flatnonzero(self.changed.new_index[order] >= 0)
+        begun = self._begun()
+        if begun is not None and begun.new_index is not None:
+            left = np.arange(taken, begun.order.images)
+            old = begun.order.at(left, self.sampler.seed, epoch)
+            self._places = taken + np.flatnonzero(begun.new_index[old] >= 0)
             self._steps = self._steps_from(0, len(self._places))
         return len(self._steps)
+
+    def _begun(self) -> BegunEpoch | None:
+        return self.begun if self.begun is not None and self.begun.epoch == self.epoch else None
 
     def taken_after(self, steps: int) -> int:
         """How many images of the epoch's order are taken, ``steps`` after the position was set."""
@@ -122,22 +135,24 @@ class EpochBatches:
                     for i in batch
                 ]
             return
-        steps, left = self._steps_from(0), None
+        steps, left, begun = self._steps_from(0), None, None
         if at_position:
-            steps, left = self._steps, self._places
+            steps, left, begun = self._steps, self._places, self._begun()
         for step in range(len(steps)):
             shares = [steps.places(step, rank) for rank in self._mine or [self.sampler.rank]]
             places = np.concatenate(shares)
-            yield self.sampler.at(places) if left is None else self._of_old_list(left[places])
+            if left is not None:
+                places = left[places]
+            self.read_ahead.from_place(begun.order if begun else self.sampler.order, places)
+            yield self.sampler.at(places) if begun is None else self._of_begun(begun, places)
 
-    def _of_old_list(self, places: np.ndarray) -> list[SampleIndex]:
-        """Images by the order of the list that the epoch was begun with, with its random draws."""
-        assert self.changed is not None
-        old = self.sampler.order(places, self.changed.images)
-        return [
-            SampleIndex(new, self.epoch, self.sampler.seed, outer)
-            for new, outer in zip(self.changed.new_index[old].tolist(), old.tolist())
-        ]
+    def _of_begun(self, begun: BegunEpoch, places: np.ndarray) -> list[SampleIndex]:
+        """Images by the order that the epoch was begun with, with its random draws."""
+        images = self.sampler.at(places, begun.order)
+        if begun.new_index is None:
+            return images
+        new = begun.new_index[[int(image) for image in images]].tolist()
+        return [image.at(index) for image, index in zip(images, new)]
 
 
 class TrainLoader(DataLoader):

@@ -22,6 +22,8 @@ from ttl_mm.datasets import ImageFolder
 from ttl_mm.datasets.shard_writer import shard_files, split_into_shards, write_shard
 from ttl_mm.files.stores import remote
 
+# an order of all images among each other, which the smallest cache here is not made for
+WHOLE = "train_dataloader['sampler'] = dict(type='ttl_mm.EpochSampler', window=200)\n"
 SAVE = "dict(type='ttl_mm.CheckpointHook', interval=3, by_epoch=False, max_keep_ckpts=1)"
 
 
@@ -46,7 +48,7 @@ def train(tmp_path, sources):
 
     def start(source, work, ranks=1, workers=0, prepare=None):
         config = tmp_path / f'{work}.py'
-        settings = dict(loop=ITERATIONS, pipeline=OUR_VIEWS, checkpoint=SAVE)
+        settings = dict(loop=ITERATIONS, pipeline=OUR_VIEWS, checkpoint=SAVE, more=WHOLE)
         write_config(config, sources[source], workers=workers, **settings)
         return run(config, tmp_path / work, ranks, prepare)
 

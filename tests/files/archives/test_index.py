@@ -1,6 +1,7 @@
 """The index of an archive finds every image by its name, and follows changes of the archive."""
 
 import os
+import tarfile
 
 import numpy as np
 import pyarrow
@@ -89,6 +90,42 @@ def test_refused_archives_are_named(tmp_path):
             archive_index(path)
     with pytest.raises(UserError, match='cannot be read'):
         archive_index(tmp_path / 'missing.tar')
+
+
+def member_of(name: str, content: bytes = b'', kind: bytes = tarfile.REGTYPE, **records) -> bytes:
+    """A member as it lies in an archive."""
+    info = tarfile.TarInfo(name)
+    info.size, info.type, info.linkname = len(content), kind, '/etc/passwd'
+    info.pax_headers = {key.replace('_', '.'): value for key, value in records.items()}
+    padding = bytes(-len(content) % 512)
+    return info.tobuf(tarfile.PAX_FORMAT) + content + padding
+
+
+GOOD, END = member_of('good.jpg', b'1' * 700), bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ('content', 'member'),
+    [
+        (GOOD + member_of('/etc/evil.jpg', b'1') + END, "'/etc/evil.jpg'.* leads out"),
+        (GOOD + member_of('a/../../evil.jpg') + END, "'a/../../evil.jpg'.* leads out"),
+        (GOOD + member_of('evil.jpg', kind=tarfile.SYMTYPE) + END, "'evil.jpg'.* it is a link"),
+        (GOOD + member_of('evil.jpg', kind=tarfile.LNKTYPE) + END, "'evil.jpg'.* a hard link"),
+        (GOOD + member_of('evil.jpg', kind=tarfile.BLKTYPE) + END, "'evil.jpg'.* a device"),
+        (GOOD + GOOD + END, "two files named 'good.jpg'"),
+        (GOOD[:900], 'its first member, .*900|its first member.* claimed'),
+        (GOOD, "it ends after 'good.jpg'.* cut short"),
+        (GOOD + END + GOOD + END, "end mark after 'good.jpg'.* archives were joined"),
+        (GOOD + member_of('evil.jpg', kind=tarfile.GNUTYPE_SPARSE) + END, "'evil.jpg'.* sparse"),
+        (GOOD + member_of('e.jpg', GNU_sparse_major='1') + END, "after 'good.jpg'.* sparse"),
+        (GOOD + member_of('e' * 100_000 + '.jpg') + END, "after 'good.jpg'.* extended header of 1"),
+    ],
+)
+def test_shards_of_strangers_are_refused_by_shard_and_member(tmp_path, content, member):
+    (tmp_path / 'x.tar').write_bytes(content)
+    with pytest.raises(UserError, match=f'x.tar: .*{member}') as refused:
+        archive_index(tmp_path / 'x.tar')
+    assert len(str(refused.value)) < 500 + len(str(tmp_path))
 
 
 def test_parquet_holds_images_as_datasets_store_them(tmp_path):

@@ -30,6 +30,7 @@ class Position(NamedTuple):
     epoch: int = 0
     taken: int = 0  # images of the epoch's order, by all ranks
     images: str = ''  # digest of the list of images that the epoch was begun with
+    window: int = 0  # in which they are shuffled, 0 for all
 
 
 class ExactLoop(BaseLoop):
@@ -49,7 +50,7 @@ class ExactLoop(BaseLoop):
         names = getattr(self.dataloader.dataset, 'names', None)
         self.names: Sequence[str] | None = names if isinstance(names, Sequence) else None
         self.image_list = '' if self.names is None else list_digest(self.names)
-        self.position = Position(images=self.image_list)  # after the batch that is trained on
+        self.position = self._begin(0)  # after the batch that is trained on
         self.waiting = False  # for data
         self._rng: Sequence[dict] = ()  # of each rank of this process, where the run goes on
         self._waiting_rng: list[dict] = []  # of each of these ranks but the first
@@ -92,7 +93,11 @@ class ExactLoop(BaseLoop):
             self.skipped = batch.skipped
             self.position = begun._replace(taken=batches.taken_after(step))
             yield first + step - 1, batch.data
-        self.position = Position(begun.epoch + 1, images=self.image_list)
+        self.position = self._begin(begun.epoch + 1)
+
+    def _begin(self, epoch: int) -> Position:
+        """Where an epoch begins."""
+        return Position(epoch, 0, self.image_list, self.dataloader.batch_sampler.window)
 
     def run_iter(self, *args) -> None:
         """One step, as mmengine makes it; now and then the log is cut to its newest values."""

@@ -21,8 +21,9 @@ from ttl_mm.checkpoint.coverage import load_state
 from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid, read_sealed, sealed_files
 from ttl_mm.compat.mmengine_private import silence_lost_gradients
 from ttl_mm.datasets.data_report import shorten
+from ttl_mm.datasets.epoch_order import EpochOrder, archives_of
 from ttl_mm.datasets.image_list import list_path, match_lists, read_list, write_list
-from ttl_mm.datasets.train_loader import ChangedImages
+from ttl_mm.datasets.train_loader import BegunEpoch
 from ttl_mm.ending import system_error
 from ttl_mm.engine.runner.loop import Position
 from ttl_mm.engine.runner.resume_check import differences
@@ -142,9 +143,9 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
     position = position_of(own, epoch, iteration, loop.counts_epochs)
     batches = loop.dataloader.batch_sampler
-    batches.changed = changed_images(runner, position, Path(filename).parent)
-    if batches.changed is None:
-        position = position._replace(images=loop.image_list)
+    batches.begun = begun_epoch(runner, position, Path(filename).parent)
+    if batches.begun is None:
+        position = loop.position._replace(epoch=position.epoch, taken=position.taken)
     if loop.counts_epochs:
         # an epoch ends at a multiple of its length, which may be another one now
         left = batches.set_position(position.epoch, position.taken)
@@ -184,8 +185,9 @@ def position_of(own: Mapping[str, Any], epoch: int, iteration: int, by_epoch: bo
     return Position(epoch, steps * max(1, before.batch_size))
 
 
-def changed_images(runner, position: Position, folder: Path) -> ChangedImages | None:
-    """How the rest of the epoch goes on if there are other images now; the log says which.
+def begun_epoch(runner, position: Position, folder: Path) -> BegunEpoch | None:
+    """How the rest of the epoch goes on if there are other images now, or another window to
+    shuffle them in; the log says so.
 
     Images that were removed are left out; new ones join with the next epoch.
 
@@ -195,25 +197,38 @@ def changed_images(runner, position: Position, folder: Path) -> ChangedImages | 
         folder: Where the checkpoint lies, and beside it its list of images.
     """
     loop, log = runner.train_loop, runner.logger
-    if not position.images or loop.names is None or position.images == loop.image_list:
+    if not position.images or loop.names is None:
         return None
-    old = read_list(folder, position.images)
-    if old is None:
+    names, new_index = loop.names, None
+    if position.images != loop.image_list:
+        old = read_list(folder, position.images)
+        if old is None:
+            log.warning(
+                f'The images have changed since, and {list_path(folder, position.images)} is '
+                'missing or damaged: which of them this epoch has seen is not known.'
+            )
+            return None
+        match = match_lists(old, loop.names)
+        names, new_index = old, match.new_index
+        gone = int((match.new_index < 0).sum())
+        removed = f' ({shorten(match.removed, gone)})' if gone else ''
         log.warning(
-            f'The images have changed since, and {list_path(folder, position.images)} is missing '
-            'or damaged: which of them this epoch has seen is not known.'
+            f'The images have changed since: {gone:,} removed{removed}, {match.added:,} added, '
+            'which join at the next epoch.'
         )
+        if is_main_process():  # this epoch may be interrupted once more
+            write_list(Path(runner.work_dir), position.images, old)
+    elif position.window == loop.position.window or not position.taken:
         return None
-    match = match_lists(old, loop.names)
-    gone = int((match.new_index < 0).sum())
-    removed = f' ({shorten(match.removed, gone)})' if gone else ''
-    log.warning(
-        f'The images have changed since: {gone:,} removed{removed}, {match.added:,} added, which '
-        'join at the next epoch.'
-    )
-    if is_main_process():  # this epoch may be interrupted once more
-        write_list(Path(runner.work_dir), position.images, old)
-    return ChangedImages(position.epoch, len(old), match.new_index)
+    else:
+        log.warning(
+            f'The window to shuffle images in was {position.window or len(names):,} and is '
+            f'{loop.position.window or len(names):,} from the next epoch on.'
+        )
+    archives = archives_of(names) if position.window else None
+    shuffle = getattr(loop.dataloader.batch_sampler.sampler, 'shuffle', True)
+    order = EpochOrder(len(names), shuffle, position.window if archives else 0, archives)
+    return BegunEpoch(position.epoch, order, new_index)
 
 
 def keep_image_list(runner) -> None:

@@ -10,6 +10,7 @@ import json
 import mmap
 import multiprocessing
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ READERS: dict[str, Reader] = {
     '.zip': zip_entries,
 }
 ENDINGS = (*READERS, '.parquet')
+INSIDE = re.compile(f'({"|".join(map(re.escape, ENDINGS))})/', re.IGNORECASE)
 NO_LABEL = -1
 MAX_LABEL_FILE = 2**16  # bytes of a .cls or .json
 PARALLEL = 16  # new archives from which on all cores read them
@@ -95,6 +97,17 @@ def _map(path: Path, dtype: type) -> np.ndarray:
 def is_archive(name: str | os.PathLike) -> bool:
     """Whether a file of this name is an archive that can be read as a folder."""
     return os.fspath(name).lower().endswith(ENDINGS)
+
+
+def name_in_archive(path: str) -> tuple[str, str]:
+    """The archive in a path and the name in it, by their spelling alone; both empty without one.
+
+    Example:
+        >>> name_in_archive('shards/000.tar/cats/1.jpg')
+        ('shards/000.tar', 'cats/1.jpg')
+    """
+    found = INSIDE.search(path)
+    return (path[: found.end() - 1], path[found.end() :]) if found else ('', '')
 
 
 def name_hash(name: str) -> int:

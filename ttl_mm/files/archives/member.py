@@ -1,7 +1,6 @@
 """Read an image that is a file of its own, or lies in an archive."""
 
 import os
-import re
 import resource
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -9,7 +8,7 @@ from functools import cache, lru_cache
 from ttl_mm.errors import UserError
 from ttl_mm.files.archives.entry import DEFLATED, Entry
 from ttl_mm.files.archives.index import (
-    ENDINGS,
+    INSIDE,
     ArchiveIndex,
     archive_index,
     find_place,
@@ -27,7 +26,6 @@ _FILES = max(_SOFT, min(MOST_FILES, _HARD if _HARD != resource.RLIM_INFINITY els
 # in a process; each takes two files
 OPEN_ARCHIVES = min(4096, max(32, _FILES // 8))
 KNOWN_ARCHIVES = 2**17  # whose index was checked in this process, 1 kB each
-_INSIDE = re.compile(f'({"|".join(map(re.escape, ENDINGS))})/', re.IGNORECASE)
 
 
 class OpenArchive:
@@ -108,7 +106,7 @@ def split_path(path: str) -> tuple[str, str]:
 
     ``shards/000.tar/cats/1.jpg`` has the archive ``shards/000.tar``, if that is a file.
     """
-    for found in _INSIDE.finditer(path):
+    for found in INSIDE.finditer(path):
         archive = path[: found.end() - 1]
         if is_archive(archive) and (os.path.isfile(archive) or is_remote(archive)):
             return archive, path[found.end() :]

@@ -39,10 +39,11 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
     read = file.fileno()
     extended: dict[str, str] = {}
     member = before = 'its first member'  # for messages
+    last = ''
     while position + BLOCK <= end:
         header = os.pread(read, BLOCK, position)
         if not header.strip(b'\0'):
-            _check_end(read, position, end)
+            _check_end(read, position, end, last)
             return
         try:
             member = before
@@ -54,7 +55,8 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
                 extended |= _extended(kind, read, content, size)
             elif kind not in (_PAX_FOR_ALL, _FOLDER):
                 name = extended.get('path') or _name(header)
-                member, before = repr(name[:80]), f'the member after {name[:80]!r}'
+                member, last = repr(name[:80]), f' after {name[:80]!r}'
+                before = f'the member{last}'
                 if kind not in _FILES:
                     what = _REFUSED.get(kind, f'of the unknown kind {kind!r}')
                     raise ValueError(f'it is {what}: only files and folders are read')
@@ -67,16 +69,16 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
         except ValueError as error:
             raise ValueError(f'{member}, at byte {position}: {error}') from None
         position = content + -(-size // BLOCK) * BLOCK
-    raise ValueError(f'it ends after {end} bytes without an end mark: it was cut short')
+    raise ValueError(f'it ends{last}, at byte {end}, without an end mark: it was cut short')
 
 
-def _check_end(read: int, position: int, end: int) -> None:
+def _check_end(read: int, position: int, end: int, last: str) -> None:
     """After the end mark only zeros may follow: what was appended would be lost in silence."""
     while rest := os.pread(read, min(2**20, end - position), position):
         if rest.strip(b'\0'):
             raise ValueError(
-                f'data follow its end mark at byte {position}: archives were joined; make one '
-                'archive of them'
+                f'data follow its end mark{last}, at byte {position}: archives were joined; make '
+                'one archive of them'
             )
         position += len(rest)
 

@@ -67,16 +67,17 @@ def remember(path: Path, found: RemoteFile) -> None:
     _write(_beside(path, 'json'), json.dumps(found._asdict()))
 
 
-def open_remote(path: Path) -> BinaryIO:
+def open_remote(path: Path, patient: bool = True) -> BinaryIO:
     """The archive at a place of the cache, fetched first if it is not there.
 
-    It is locked against removal until the file is closed.
+    It is locked against removal until the file is closed. Who is not patient tries once, and does
+    not wait for room.
 
     Raises:
         StoreError: The store does not give it, or it does not fit into the cache.
     """
     wanted = remote_file(path)
-    return _open_current(path, wanted) or _fetch(path, wanted)
+    return _open_current(path, wanted) or _fetch(path, wanted, patient)
 
 
 def is_cached(path: Path) -> bool:
@@ -103,7 +104,7 @@ def _open_current(path: Path, wanted: RemoteFile) -> BinaryIO | None:
     return file
 
 
-def _fetch(path: Path, wanted: RemoteFile) -> BinaryIO:
+def _fetch(path: Path, wanted: RemoteFile, patient: bool) -> BinaryIO:
     url = url_of(path)
     assert url is not None
     with locked(_beside(path, 'lock')):
@@ -111,13 +112,13 @@ def _fetch(path: Path, wanted: RemoteFile) -> BinaryIO:
             return file
         partial = _partial(path, wanted.size)
         try:
-            _make_room(partial, wanted.size)
+            _make_room(partial, wanted.size, PATIENCE if patient else 0)
             known = _known_hash(path, wanted)
             try:
-                sha256 = download(url, wanted, partial, known)
+                sha256 = download(url, wanted, partial, known, patient)
             except StoreError:
-                with suppress(OSError):  # it may have been replaced: the next start asks again
-                    _beside(path, 'json').unlink()
+                if patient:  # it may have been replaced: the next start asks again
+                    _beside(path, 'json').unlink(missing_ok=True)
                 raise
             if known is None:
                 text = json.dumps({'time': wanted.time, 'sha256': sha256})
@@ -145,9 +146,9 @@ class _Kept(NamedTuple):
     used: int  # time of the last use
 
 
-def _make_room(partial: Path, size: int) -> None:
+def _make_room(partial: Path, size: int, patience: float) -> None:
     """Reserve ``size`` bytes for a file that is about to be fetched, and make the file."""
-    bound, deadline = cache_bound(), time.monotonic() + PATIENCE
+    bound, deadline = cache_bound(), time.monotonic() + patience
     if size > bound:
         raise StoreError(
             f'{url_of(partial.parent)} has an archive of {size:,} bytes, and the cache may take '

@@ -12,7 +12,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
@@ -105,7 +105,9 @@ def _full(scheme: str, name: str) -> str:
     return name if '://' in name else f'{scheme}://{name}'
 
 
-def describe(url: str, about: dict[str, Any] | None = None) -> RemoteFile:
+def describe(
+    url: str, about: dict[str, Any] | None = None, pauses: Sequence[float] | None = None
+) -> RemoteFile:
     """What the store says about an archive; ``about`` if a listing has said it already.
 
     Raises:
@@ -118,7 +120,7 @@ def describe(url: str, about: dict[str, Any] | None = None) -> RemoteFile:
             system.invalidate_cache()
             return system.info(url)
 
-        about = _retried(url, ask)
+        about = _retried(url, ask, pauses)
     size = about.get('size')
     if not isinstance(size, int) or size <= 0:
         raise StoreError(
@@ -161,7 +163,9 @@ def _hashes(about: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def download(url: str, expected: RemoteFile, target: Path, known: str | None) -> str:
+def download(
+    url: str, expected: RemoteFile, target: Path, known: str | None, patient: bool = True
+) -> str:
     """Write an archive into the file ``target``; returns the SHA-256 of its content.
 
     Args:
@@ -169,20 +173,21 @@ def download(url: str, expected: RemoteFile, target: Path, known: str | None) ->
         expected: What the store said about it before.
         target: A file that nobody reads yet.
         known: The SHA-256 of the content when it was fetched before, if it was.
+        patient: Whether it is tried again.
 
     Raises:
         StoreError: It is not what was expected, also when it is asked for again and again.
     """
-    system = filesystem(url)
+    system, pauses = filesystem(url), None if patient else ()
 
     def fetch() -> str:
-        now = describe(url)
+        now = describe(url, pauses=pauses)
         if (now.size, now.tag) != (expected.size, expected.tag):
             raise replaced(url)
         system.get_file(url, str(target), callback=_watch(expected.size))
         return _check(target, expected, known)
 
-    return _retried(url, fetch)
+    return _retried(url, fetch, pauses)
 
 
 def replaced(url: str) -> StoreError:
@@ -263,9 +268,9 @@ def filesystem(url: str) -> Any:
     )
 
 
-def _retried(url: str, ask: Callable[[], T]) -> T:
+def _retried(url: str, ask: Callable[[], T], pauses: Sequence[float] | None = None) -> T:
     """What ``ask`` returns; errors that may pass are waited for."""
-    begun, tries, waits = time.monotonic(), 0, iter(WAITS)
+    begun, tries, waits = time.monotonic(), 0, iter(WAITS if pauses is None else pauses)
     while True:
         tries += 1
         try:
