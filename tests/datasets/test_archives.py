@@ -75,6 +75,21 @@ def test_shards_are_written_once_and_hold_the_labels(images, tmp_path, capsys):
     assert shard.read_bytes() == before
 
 
+def test_a_random_order_is_the_same_every_time_and_keeps_labels(images, tmp_path):
+    for out in ('one', 'two'):
+        line = ['shard', str(images), '--labeled', '--shuffle', '--size', '0.01MB']
+        assert main([*line, '--out', str(tmp_path / out)]) == 0
+    one, two = ([path.read_bytes() for path in sorted((tmp_path / out).glob('*.tar'))]
+                for out in ('one', 'two'))  # fmt: skip
+    assert one == two
+    found = labeled_folder(tmp_path / 'one', 8)
+    inner = [name.partition('.tar/')[2] for name in found.names]
+    assert inner != sorted(inner)
+    assert sorted(inner) == list(ImageFolder(str(images)).names)
+    classes = [('cat', 'dog').index(name.partition('/')[0]) for name in inner]
+    assert found.get_gt_labels().tolist() == classes
+
+
 def test_classes_without_labels_are_the_folders_in_an_archive(images, tmp_path):
     assert main(['shard', str(images), '--out', str(tmp_path / 'shards')]) == 0
     shards = TarShards(str(tmp_path / 'shards'), with_label=True)

@@ -81,7 +81,7 @@ class Store:
         if not path.is_file():
             return self.send(request, 404)
         data = path.read_bytes()
-        tag = {'md5': hashlib.md5(data).hexdigest(), 'size': f'{len(data)}-x', '': ''}[self.tag]
+        tag = {'md5': self.md5(path), 'size': f'{len(data)}-x', '': ''}[self.tag]
         headers = {'ETag': f'"{tag}"'} if tag else {}
         if head:
             return self.send(request, 200, data, body=False, **headers)
@@ -89,6 +89,9 @@ class Store:
         faults = self.faults.get(name) or []
         fault = faults.pop(0) if faults else self.always
         return self.misbehave(request, fault, data, headers)
+
+    def md5(self, path: Path) -> str:
+        return hashlib.md5(path.read_bytes()).hexdigest()
 
     def misbehave(self, request, fault: str, data: bytes, headers: dict[str, str]) -> None:
         size = len(data)

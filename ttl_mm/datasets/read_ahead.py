@@ -48,6 +48,8 @@ class ReadAhead:
         root = Path(self.sampler.dataset.data_root)
         for number in (epoch, epoch + 1):
             of_epoch = order if number == epoch else self.sampler.order
+            if of_epoch.archives is None:
+                return
             windows = of_epoch.windows(seed, number)
             names = of_epoch.archives.names
             for first, end in zip(windows.first[window:], windows.first[window + 1 :]):

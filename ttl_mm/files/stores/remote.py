@@ -127,8 +127,10 @@ def describe(
             f'{hide_secrets(url)}: the store tells no length of it ({size}), so what it sends '
             'cannot be checked. Serve it with a Content-Length, or copy it to this machine.'
         )
+    # one of them: a listing and the file itself may give times of another precision
     keys = ('ETag', 'etag', 'generation', 'LastModified', 'Last-Modified', 'mtime')
-    return RemoteFile(size, ' '.join(str(about[k]) for k in keys if about.get(k)), _hashes(about))
+    tag = next((str(about[key]) for key in keys if about.get(key)), '')
+    return RemoteFile(size, tag, _hashes(about))
 
 
 def describe_all(files: dict[str, dict[str, Any] | None]) -> list[RemoteFile]:
