@@ -115,6 +115,7 @@ def _fetch_all(queue: _Queue) -> None:
 
 
 def main() -> None:
+    """Fetch what the input asks for until it ends."""
     queue = _Queue()
     for _ in range(AT_ONCE):
         threading.Thread(target=_fetch_all, args=(queue,), daemon=True).start()
