@@ -59,3 +59,20 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(images, tmp_path, capsys):
     ]:
         assert main(['views', *arguments]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_images_beyond_8_bit_rgb_are_measured_and_all_their_channels_drawn(tmp_path, capsys):
+    rng, folder = np.random.default_rng(0), tmp_path / 'deep'
+    folder.mkdir()
+    for i in range(3):
+        image = rng.integers(0, 4096, (40, 40, 4), np.uint16)
+        image[..., 3] = 9  # tells nothing
+        np.save(folder / f'{i}.npy', image)
+    sheet = draw(tmp_path, '--data', folder)
+    out = capsys.readouterr().out
+    assert '4 channels of uint16, values 0 to 40' in out
+    assert "bands={'low': (0" in out
+    assert 'channel 4 of 4 is 9 in every image' in out
+    gray = sheet.astype(int)
+    assert (np.abs(gray - gray.mean(axis=2, keepdims=True)).max(axis=2) < 2).mean() > 0.9
+    assert sheet.std() > 20

@@ -78,6 +78,8 @@ def measured_bands(images) -> dict:
     if measured is None:
         return {}
     print(measured)
+    for sentence in measured.cautions:
+        print(sentence)
     print(f'bands={measured.bands.config()}, mean={measured.mean}, std={measured.std}')
     return {'bands': measured.bands}
 

@@ -1,5 +1,7 @@
 """Images beyond 8-bit RGB: trained, resumed to the last bit, evaluated and exported."""
 
+import re
+
 import cv2
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from tests.helpers.images import dicom
 from tests.helpers.toy_run import ITERATIONS, STOP, assert_same_run, log_file, run, write_config
 from ttl_mm.checkpoint.input_settings import read_input_settings
 from ttl_mm.checkpoint.sealed import newest_valid
-from ttl_mm.engine.guards.pixels import lost
+from ttl_mm.datasets.bands import Bands
+from ttl_mm.engine.guards.pixels import lost, outside
 from ttl_mm.engine.state.exit_codes import PREEMPTED
 from ttl_mm.evaluation.run import extract_splits
 from ttl_mm.export import export_backbone
@@ -115,6 +118,21 @@ def test_a_pipeline_for_8_bit_says_what_it_loses(tmp_path, images):
     log = log_file(tmp_path / 'work').read_text()
     assert 'become 16 of 256 levels' in log
     assert log.index('become 16 of 256') < log.index('(train)')
+
+
+@pytest.mark.parametrize('images', ['gray12', 'eight'], indirect=True)
+def test_bands_that_do_not_fit_the_images_are_said(images):
+    paths = sorted(str(path) for path in images.rglob('*.*'))
+    bands = look_at_some(find_images([images]))[0].bands
+    assert outside(paths, bands) == []
+    (sentence,) = outside(paths, Bands(bands.low, (65535.0 * 2,) * bands.channels))
+    span = {'gray12': 4095, 'eight': 10_000}[images.name]
+    found = re.search(
+        r'of (\d), and its bands are (\S+) to 131070: it comes out with (.*) of 255', sentence
+    )
+    assert int(found[1]) == bands.channels
+    assert float(found[3]) == pytest.approx(255 * span / 131_070, rel=0.1)
+    assert outside([*paths[:4], *['missing.png'] * 9], bands) == []
 
 
 STOCK = """[

@@ -14,7 +14,6 @@ from tests.helpers.toy_run import (
     ITERATIONS,
     OUR_VIEWS,
     STOP,
-    curve,
     final_state,
     images_by_epoch,
     kill_at,
@@ -171,12 +170,17 @@ def test_two_ranks_to_one_and_back_killed_each_time(tmp_path, toy):
 
 @pytest.mark.parametrize('images', [44], indirect=True)
 def test_ranks_that_do_not_divide_let_the_rate_follow_and_come_back(tmp_path, toy):
-    settings = dict(loop=ITERATIONS, more=WATCH)
-    for ranks, stop in ((2, 3), (3, 6)):
-        stopped = {**settings, 'more': WATCH + STOP.format(stop)}
+    warm_up = (
+        "param_scheduler = [dict(type='LinearLR', start_factor=0.1, end=61, by_epoch=False)]\n"
+    )
+    settings = dict(loop=ITERATIONS, more=WATCH + warm_up)
+    for ranks, stop in ((2, 2), (3, 5)):  # all ranks know of it one iteration later
+        stopped = {**settings, 'more': settings['more'] + STOP.format(stop)}
         assert toy(ranks=ranks, **stopped) == [PREEMPTED] * ranks
     assert toy(ranks=2, **settings) == [0, 0]
     log = log_file(tmp_path / 'work').read_text()
+    seen = images_by_epoch(tmp_path / 'work')
+    assert sum(map(len, seen.values())) == 160  # of 20 iterations on two ranks
     assert re.search(
         '3 ranks in place of 2: gradients of 1 iteration in place of 1 make an optimizer step of '
         '12 images in place of 8; the learning rate follows, times 1.5',
@@ -187,7 +191,10 @@ def test_ranks_that_do_not_divide_let_the_rate_follow_and_come_back(tmp_path, to
     (before, after), (again, back) = ([float(x) for x in pair] for pair in rates)
     assert after == pytest.approx(1.5 * before, rel=0.01)
     assert back == pytest.approx(again / 1.5, rel=0.01)
-    assert len(curve(tmp_path / 'work')) == 20
+    # 3 iterations of 8 images are 2 of 12, and then 6 of 12 are 9 of 8
+    assert 'goes on by images seen: 2 of 14 are done now' in log
+    assert 'goes on by images seen: 9 of 20 are done now' in log
+    assert max(mean_curve(tmp_path / 'work', 2)) == 20
 
 
 @pytest.mark.parametrize('images', [44], indirect=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from mmengine.dist import is_main_process
 
-from ttl_mm.datasets.bands import kind_of, read_bands
+from ttl_mm.datasets.bands import ENDS, Bands, kind_of, read_bands
 from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.files.pixel_kind import PixelKind
 
@@ -21,13 +21,15 @@ REMEDY = (
 def check_pixels(runner) -> None:
     """Warn where images would come out nearly constant, or lose a channel."""
     dataset = runner.train_loop.dataloader.dataset
-    if not is_main_process() or _has_bands(dataset) or runner.train_loop.names is None:
+    if not is_main_process() or runner.train_loop.names is None:
         return
     info = getattr(dataset, 'get_data_info', None)
     if info is None:
         return
     chosen = np.unique(np.linspace(0, len(dataset) - 1, LOOKED_AT).astype(int)).tolist()
-    for sentence in lost(path for i in chosen if (path := info(i).get('img_path'))):
+    bands = _bands_of(dataset)
+    paths = (path for i in chosen if (path := info(i).get('img_path')))
+    for sentence in lost(paths) if bands is None else outside(paths, bands):
         runner.logger.warning(f'{sentence} {REMEDY}')
 
 
@@ -43,6 +45,31 @@ def lost(paths: Iterable[str]) -> list[str]:
         except BadImageError:
             continue  # another guard counts them
     return [sentence for name, sentence in found.items() if name]
+
+
+def outside(paths: Iterable[str], bands: Bands) -> list[str]:
+    """A sentence with an example, where half of the images or more have few of the levels between
+    the ends of the bands.
+    """
+    looked_at, sentences = 0, []
+    for path in paths:
+        try:
+            image = bands.read(path)
+        except BadImageError:
+            continue  # another guard counts them
+        looked_at += 1
+        scaled = bands.scaled(image).reshape(-1, bands.channels)
+        spans = np.diff(np.percentile(scaled, ENDS, axis=0), axis=0)[0]
+        channel = int(spans.argmin())
+        if spans[channel] < FEW_LEVELS:
+            values = image[..., channel]
+            sentences.append(
+                f'{path} has values from {np.nanmin(values):g} to {np.nanmax(values):g} in channel '
+                f'{channel + 1} of {bands.channels}, and its bands are {bands.low[channel]:g} to '
+                f'{bands.high[channel]:g}: it comes out with {spans[channel]:.1f} of 255 levels, '
+                'nearly constant.'
+            )
+    return sentences[:1] if 2 * len(sentences) >= max(1, looked_at) else []
 
 
 def _loss(path: str, kind: PixelKind) -> tuple[str, str]:
@@ -64,11 +91,11 @@ def _loss(path: str, kind: PixelKind) -> tuple[str, str]:
     return '', ''
 
 
-def _has_bands(dataset: Any) -> bool:
-    """Whether a transform of the dataset, or of one inside of it, reads all channels."""
+def _bands_of(dataset: Any) -> Bands | None:
+    """By which a transform of the dataset, or of one inside of it, reads all channels."""
     while dataset is not None:
-        transforms = getattr(getattr(dataset, 'pipeline', None), 'transforms', ())
-        if any(getattr(transform, 'bands', None) is not None for transform in transforms):
-            return True
+        for transform in getattr(getattr(dataset, 'pipeline', None), 'transforms', ()):
+            if isinstance(bands := getattr(transform, 'bands', None), Bands):
+                return bands
         dataset = getattr(dataset, 'dataset', None)
-    return False
+    return None

@@ -61,7 +61,12 @@ class TargetUpdateHook(Hook):
             )
         self.model, self.start = model, model.target_momentum
         epochs = self.horizon_epochs or 0
-        self.horizon = self.horizon_iters or epochs * len(runner.train_dataloader)
+        self.horizon = epochs * len(runner.train_dataloader)
+        if self.horizon_iters:
+            stretch = getattr(
+                runner.train_loop, 'stretch', 1.0
+            )  # other loops know their ranks only
+            self.horizon = max(1, round(stretch * self.horizon_iters))
         seed = [runner.seed]
         broadcast_object_list(seed)  # all processes draw the same sizes, whatever their own seed
         self.seed = seed[0]

@@ -45,6 +45,8 @@ class ExactLoop(BaseLoop):
         self.ranks = self._take_ranks(getattr(runner, 'ranks', RunRanks.of()))
         self.skipped: list[Skipped] = []  # bad images met on the way to the current batch
         self.images_per_step = 0  # of the run as it was begun, where it goes on
+        self.images_per_iteration = 0  # the same of an iteration
+        self.stretch = 1.0  # iterations in the place of one of the run as it was begun
         self.generation = 0  # how often other batches or ranks renumbered the iterations
         self.validated = -1  # where the last validation took place
         names = getattr(self.dataloader.dataset, 'names', None)

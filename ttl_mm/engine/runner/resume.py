@@ -10,6 +10,7 @@
 5. The loop restores the random generators just before it asks for the next batch.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,7 +139,8 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     own, loop = checkpoint['ttl_mm'], runner.train_loop
     check_optimizer(own['config'], runner.cfg)
     step = StepSize(runner, own)
-    loop.images_per_step = step.images
+    loop.images_per_step, loop.images_per_iteration = step.images, step.per_iteration
+    loop.stretch = step.stretch
     now = RunSettings.of(runner)
     epoch, iteration = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
     position = position_of(own, epoch, iteration, loop.counts_epochs)
@@ -150,18 +152,23 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
         # an epoch ends at a multiple of its length, which may be another one now
         left = batches.set_position(position.epoch, position.taken)
         iteration = max(0, (epoch + 1) * now.iterations_per_epoch - left)
+    else:
+        iteration = step.iteration(iteration)
+        loop.end_after(math.ceil(loop.max_iters * step.stretch - 1e-9))
     # fewer iterations than before must not make the next checkpoint look older than this one
     renumbered = iteration != checkpoint['meta']['iter']
     loop.generation = own.get('generation', 0) + renumbered
     schedule = None
-    if renumbered or schedule_changed(own['config'], runner.cfg) or step.rate != step.rate_before:
+    changed = step.rate != step.rate_before or step.stretch != step.stretch_before
+    if renumbered or changed or schedule_changed(own['config'], runner.cfg):
         step.scale(runner)
         schedule = NewSchedule(runner, epoch, iteration, now.iterations_per_epoch)
     restore(runner, checkpoint)
     for difference in differences(own, now, runner.cfg):
         runner.logger.warning(difference)
     if step.sentence:
-        runner.logger.warning(step.sentence)
+        counted_on = '' if loop.counts_epochs else step.in_words(iteration, loop.max_iters)
+        runner.logger.warning(step.sentence + counted_on)
     if schedule is not None:
         runner.logger.warning(schedule.put_back(runner))
     ranks = loop.ranks

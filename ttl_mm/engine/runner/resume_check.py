@@ -17,7 +17,7 @@ def differences(saved: Mapping[str, Any], now: RunSettings, cfg) -> list[str]:
     if changed:
         sentences.append(
             f'Not the same run any more ({", ".join(changed)}). Every image still comes once per '
-            'epoch, and schedules go on by the share of the epoch that is done. What no longer '
+            'epoch, and schedules go on by images seen. What no longer '
             'matches: the statistics of a batch, the meaning of an iteration, gradients '
             'accumulated but not applied.'
         )

@@ -31,6 +31,8 @@ from ttl_mm.engine.runner.resume import (
     keep_image_list,
     load_resumed_weights,
 )
+from ttl_mm.engine.runner.schedule import stretched
+from ttl_mm.engine.runner.step_size import StepSize
 from ttl_mm.engine.runner.substitutes import Substitutes
 from ttl_mm.engine.state.control_group import init_gloo, make_control_group
 from ttl_mm.engine.state.exit_codes import follow_first
@@ -179,6 +181,13 @@ class Runner(mmengine.runner.Runner):
             )
         check_iterations(loop.dataloader)
         return loop
+
+    def build_param_scheduler(self, scheduler):
+        """As mmengine's; where an iteration of the resumed run had other images, by images."""
+        own = (self._resume_point.checkpoint or {}).get('ttl_mm')
+        if own and built_train_loop(self) is not None:
+            scheduler = stretched(scheduler, StepSize(self, own).stretch)
+        return super().build_param_scheduler(scheduler)
 
     def build_visualizer(self, visualizer=None):
         """As mmengine's, but a file that cannot be written does not end the run."""

@@ -53,6 +53,35 @@ def check_optimizer(saved_config: str, cfg) -> None:
         )
 
 
+# what schedules of mmengine count iterations by
+_LENGTHS = ('begin', 'end', 'T_max', 'total_steps', 'step_size', 'milestones', 'periods')
+
+
+def stretched(schedulers: Any, factor: float) -> Any:
+    """The configs of schedules, with those that count iterations made so many times longer.
+
+    >>> stretched([dict(type='LinearLR', end=6, by_epoch=False)], 2 / 3)
+    [{'type': 'LinearLR', 'end': 4, 'by_epoch': False}]
+    """
+    if factor == 1 or not isinstance(schedulers, (Mapping, list, tuple)):
+        return schedulers
+    if not isinstance(schedulers, Mapping):
+        return [stretched(scheduler, factor) for scheduler in schedulers]
+    if 'type' not in schedulers:  # of several optimizers
+        return {name: stretched(some, factor) for name, some in schedulers.items()}
+    if schedulers.get('by_epoch', True):
+        return schedulers
+    result = dict(schedulers)
+    for name in _LENGTHS:
+        if isinstance(value := result.get(name), (list, tuple)):
+            result[name] = [round(factor * number) for number in value]
+        elif isinstance(value, (int, float)):
+            result[name] = max(round(factor * value), int(value > 0))
+    if 'Exponential' in str(result['type']) and 'gamma' in result:
+        result['gamma'] **= 1 / factor
+    return result
+
+
 class NewSchedule:
     """Learning rates and schedules as the config has them, at a place in the run.
 

@@ -1,7 +1,8 @@
 """The images of an optimizer step, which stay the same if the number of ranks changes.
 
 Where they cannot, because the ranks do not divide them, the learning rate follows: as many times
-larger or smaller as the step.
+larger or smaller as the step. An iteration has another number of images then, so what counts
+iterations is stretched, and goes on by images seen.
 """
 
 from collections.abc import Mapping
@@ -25,8 +26,11 @@ class StepSize:
     def __init__(self, runner, own: Mapping[str, Any]) -> None:
         before, now = RunSettings.from_saved(own['settings']), RunSettings.of(runner)
         step = before.batch_size * before.accumulative_counts
-        self.images = own.get('images_per_step', step)  # of a step of the run as it was begun
+        self.images = _number(own, 'images_per_step', step)  # of a step of the run as it was begun
         self.rate_before = step / self.images
+        # images of an iteration of the run as it was begun
+        self.per_iteration = _number(own, 'images_per_iteration', before.batch_size)
+        self.stretch_before = self.per_iteration / (before.batch_size or 1)
         counts = now.accumulative_counts
         if _same_settings(own, runner.cfg, before, now):
             counts = before.accumulative_counts
@@ -35,7 +39,9 @@ class StepSize:
             set_accumulation(runner.optim_wrapper, counts)
         else:
             self.images = now.batch_size * counts  # as the user has it now
-            self.rate_before = 1.0
+            self.rate_before = self.stretch_before = 1.0
+            self.per_iteration = now.batch_size or 1
+        self.stretch = self.per_iteration / (now.batch_size or 1)
         self.rate = now.batch_size * counts / self.images
         self.sentence = ''
         if now.world_size != before.world_size:
@@ -46,6 +52,16 @@ class StepSize:
                 f'optimizer step of {now.batch_size * counts} images in place of {step}'
                 f'{followed if self.rate != self.rate_before else ""}.'
             )
+
+    def iteration(self, done: int) -> int:
+        """The number of the iteration at which as many images are seen as in ``done`` before."""
+        return round(done * self.stretch / self.stretch_before)
+
+    def in_words(self, done: int, end: int) -> str:
+        """For the log, where iterations count; '' if they are the same."""
+        if self.stretch == self.stretch_before:
+            return ''
+        return f' What counts iterations goes on by images seen: {done:,} of {end:,} are done now.'
 
     def scale(self, runner) -> None:
         """Let the rates of fresh schedules follow the step."""
@@ -58,6 +74,12 @@ class StepSize:
         for scheduler in flat_schedulers(runner.param_schedulers):
             if scheduler.param_name == 'lr':
                 scheduler.base_values = [self.rate * value for value in scheduler.base_values]
+
+
+def _number(own: Mapping[str, Any], name: str, default: int) -> int:
+    """Of the checkpoint, if it has a number of images there."""
+    value = own.get(name)
+    return value if isinstance(value, int) and value > 0 else max(1, default)
 
 
 def steps_for(images: int, batch: int) -> int:
