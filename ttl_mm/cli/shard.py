@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
         order = permuted(np.arange(len(names)), len(names), (0,))
         names = [names[i] for i in order.tolist()]
         labels = labels if labels is None else labels[order]
-    check_folder(out, 'ttl shard', ['*.tar', 'classes.txt'])
+    check_folder(out, 'ttl shard', ['*.tar', '*.tar.names', 'classes.txt'])
     out.mkdir(parents=True, exist_ok=True)
     mark_folder(out, 'ttl shard')
     done = written = count = 0

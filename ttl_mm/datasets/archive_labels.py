@@ -33,7 +33,7 @@ def labels_in_archives(root: str | os.PathLike, names: Sequence[str]) -> np.ndar
     current, known = '', {}
     for i, (archive, inner) in enumerate(inner_names(root, names)):
         if archive and archive != current:
-            index = archive_index(archive)
+            index = archive_index(archive, listed=True)
             current, known = archive, dict(zip(NameList(index.names), index.labels.tolist()))
         labels[i] = known.get(inner, NO_LABEL) if archive else NO_LABEL
     missing = np.flatnonzero(labels == NO_LABEL)

@@ -4,11 +4,13 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
+from ttl_mm.files.archives import listing
 from ttl_mm.files.archives.index import archive_index, find_place
 from ttl_mm.files.archives.member import image_file_size, read_image_file, read_member
 from ttl_mm.files.archives.write_tar import HEADERS, write_tar
@@ -68,6 +70,8 @@ def split_into_shards(files: Iterator[ShardFile], size: int) -> Iterator[list[Sh
 def write_shard(path: Path, files: list[ShardFile]) -> bool:
     """Write a shard and read it back, unless it is there with these files; whether it was written.
 
+    Beside it goes the list of its names.
+
     Raises:
         UserError: Another archive lies there, or what was written cannot be read back.
     """
@@ -77,13 +81,28 @@ def write_shard(path: Path, files: list[ShardFile]) -> bool:
         sizes = [find_place(places, name).size for name in NameList(index.names)]
         if list(zip(NameList(index.names), sizes)) != [(f.name, f.size) for f in files]:
             raise UserError(f'{path} holds other images: name another folder with --out.')
+        _write_listing(path)
         return False
     write_tar(path, _contents(files))
     for file in files:
         if read_member(str(path), file.name, MAX_IMAGE) != read_image_file(file.path, MAX_IMAGE):
             path.unlink()
             raise UserError(f'{file.path} differs from its copy in {path}: check the disk.')
+    _write_listing(path)
     return True
+
+
+def _write_listing(path: Path) -> None:
+    index = archive_index(path)
+    names = NameList(index.names)
+    text = listing.listing_text(index.size, names, index.labels.tolist())
+    target = path.with_name(path.name + listing.ENDING)
+    partial = target.with_name(f'.{target.name}.{uuid4().hex}.partial')
+    try:
+        partial.write_bytes(os.fsencode(text))
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _contents(files: list[ShardFile]) -> Iterator[tuple[str, bytes]]:

@@ -13,6 +13,7 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,6 +24,7 @@ from uuid import uuid4
 import numpy as np
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.archives import listing
 from ttl_mm.files.archives.entry import DEFLATED, Entry
 from ttl_mm.files.archives.parquet import parquet_to_tar
 from ttl_mm.files.archives.tar import tar_entries
@@ -30,8 +32,9 @@ from ttl_mm.files.archives.zip import inflate, zip_entries
 from ttl_mm.files.cache_folder import cache_folder
 from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import parse_json, read_json
-from ttl_mm.files.regular import NAMES, open_regular
+from ttl_mm.files.regular import NAMES, open_regular, read_bytes
 from ttl_mm.files.stores.cache import is_remote, open_remote, remote_file
+from ttl_mm.files.stores.remote import ASKED_AT_ONCE, read_small
 from ttl_mm.files.stores.url import url_of
 
 Reader = Callable[[BinaryIO], Iterator[Entry]]
@@ -42,6 +45,7 @@ READERS: dict[str, Reader] = {
 ENDINGS = (*READERS, '.parquet')
 INSIDE = re.compile(f'({"|".join(map(re.escape, ENDINGS))})/', re.IGNORECASE)
 NO_LABEL = -1
+MOST_LABEL = 2**31 - 1
 MAX_LABEL_FILE = 2**16  # bytes of a .cls or .json
 PARALLEL = 16  # new archives from which on all cores read them
 VERSION = 2
@@ -115,8 +119,13 @@ def name_hash(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), 'little')
 
 
-def archive_index(path: str | os.PathLike) -> ArchiveIndex:
+def archive_index(path: str | os.PathLike, listed: bool = False) -> ArchiveIndex:
     """The index of an archive, from the cache unless the archive has changed since.
+
+    Args:
+        path: The archive.
+        listed: Whether names and labels are enough: of an archive in a store they may come from a
+            list beside it (:mod:`ttl_mm.files.archives.listing`), without the archive.
 
     Raises:
         UserError: It cannot be read, is damaged, holds no image, or two of the same name.
@@ -125,7 +134,7 @@ def archive_index(path: str | os.PathLike) -> ArchiveIndex:
     base = _base(path)
     try:
         if is_remote(path):
-            return _remote_index(path, base)
+            return _remote_index(path, base, listed)
         with open_regular(path, NAMES) as file:
             status = os.fstat(file.fileno())
             stamp = {'version': VERSION, 'size': status.st_size, 'time': status.st_mtime_ns}
@@ -143,11 +152,11 @@ def archive_index(path: str | os.PathLike) -> ArchiveIndex:
         raise UserError(f'{path}: {error}.') from None
 
 
-def _remote_index(path: Path, base: Path) -> ArchiveIndex:
+def _remote_index(path: Path, base: Path, listed: bool) -> ArchiveIndex:
     """The index of an archive in a store, which is fetched only if the index is not there."""
     about = remote_file(path)
     stamp = {'version': VERSION, 'size': about.size, 'time': about.time}
-    found = _load(path, base, stamp)
+    found = _load(path, base, stamp) or (_listed(path, base, stamp) if listed else None)
     if found is not None:
         return found
     if path.suffix.lower() not in READERS:
@@ -159,24 +168,84 @@ def _remote_index(path: Path, base: Path) -> ArchiveIndex:
             raise UserError(f'{url_of(path)}: {error}.') from None
 
 
-def index_archives(paths: Sequence[Path]) -> Iterator[ArchiveIndex]:
-    """The index of each archive in turn; many that are new are read by all cores at once."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else 1
-    if cores > 1 and sum(map(_is_new, paths)) >= PARALLEL:
-        with multiprocessing.get_context('spawn').Pool(cores) as pool:
-            for path, _ in zip(paths, pool.imap(_index_quietly, paths, chunksize=4)):
-                yield archive_index(path)  # which now is in the cache, or says what is wrong
+def _listed(path: Path, base: Path, stamp: dict[str, int]) -> ArchiveIndex | None:
+    """The index without places that the list beside an archive tells; None without a list."""
+    stamp_file, names, places_file, labels_file = _files(_listing(base))
+    found = ArchiveIndex(path, stamp['size'], stamp['time'], names, places_file, labels_file)
+    with suppress(OSError, ValueError):
+        if read_json(stamp_file) == stamp:
+            return found
+    url = f'{url_of(path)}{listing.ENDING}'
+    content = read_small(url, listing.MOST_BYTES)
+    try:
+        told = listing.parse_listing(os.fsdecode(content or b''), stamp['size'], MOST_LABEL)
+    except ValueError as error:
+        raise UserError(f'{url}: {error}. Write it again with `ttl shard`.') from None
+    if told is None:
+        return None
+    _write(names, _lines(told.names))
+    _write(labels_file, array('i', told.labels).tobytes())
+    _write(stamp_file, json.dumps(stamp).encode())
+    return found
+
+
+def _check_listing(base: Path, stamp: dict[str, int], names: bytes, labels: bytes) -> None:
+    """What an archive holds is what the list beside it told, if it was asked before."""
+    stamp_file, names_file, _, labels_file = _files(_listing(base))
+    try:
+        if read_json(stamp_file) != stamp:
+            return
+    except (OSError, ValueError):
         return
-    yield from map(archive_index, paths)
+    told = [read_bytes(file, NAMES) for file in (names_file, labels_file)]
+    if told != [names, labels]:
+        raise ValueError(
+            f'it holds other images than the file {listing.ENDING} beside it lists: delete that, '
+            'or write the shards again with `ttl shard`'
+        )
+
+
+def _listing(base: Path) -> Path:
+    return base.with_name(f'{base.name}-listed')
+
+
+def _lines(names: Sequence[str]) -> bytes:
+    return b''.join(os.fsencode(name) + b'\n' for name in names)
+
+
+def index_archives(paths: Sequence[Path]) -> Iterator[ArchiveIndex]:
+    """Names and labels of each archive in turn; many that are new are read by all cores at once.
+
+    Those in a store may come without their places (:func:`archive_index`).
+    """
+    new = [path for path in paths if _is_new(path)]
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        list(pool.map(_list_quietly, filter(is_remote, new)))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else 1
+    if cores > 1 and sum(map(_is_new, new)) >= PARALLEL:
+        with multiprocessing.get_context('spawn').Pool(cores) as pool_of_processes:
+            for path, _ in zip(paths, pool_of_processes.imap(_index_quietly, paths, chunksize=4)):
+                yield archive_index(path, listed=True)  # from the cache, or says what is wrong
+        return
+    for path in paths:
+        yield archive_index(path, listed=True)
 
 
 def _is_new(path: Path) -> bool:
-    return not _files(_base(path.resolve()))[0].is_file()
+    base = _base(path.resolve())
+    return not any(_files(one)[0].is_file() for one in (base, _listing(base)))
+
+
+def _list_quietly(path: Path) -> None:
+    with suppress(UserError, OSError):
+        about = remote_file(path)
+        stamp = {'version': VERSION, 'size': about.size, 'time': about.time}
+        _listed(path, _base(path.resolve()), stamp)
 
 
 def _index_quietly(path: Path) -> None:
     with suppress(UserError):
-        archive_index(path)
+        archive_index(path, listed=True)
 
 
 def _base(path: Path) -> Path:
@@ -234,11 +303,11 @@ def _build(
     twice = np.flatnonzero(np.diff(table[0][order]) == 0)
     if len(twice):
         raise ValueError(f'it has two files named {names[int(order[twice[0]])]!r}')
+    contents = [_lines(names), table[:, order].tobytes(), labels.tobytes()]
+    _check_listing(base, stamp, contents[0], contents[2])
+    contents.append(json.dumps(stamp).encode())
     stamp_file, *files = _files(base)
     stamp_file.unlink(missing_ok=True)
-    text = b''.join(os.fsencode(name) + b'\n' for name in names)
-    numbers = table[:, order].tobytes(), labels.tobytes()
-    contents = [text, *numbers, json.dumps(stamp).encode()]
     for target, content in zip([*files, stamp_file], contents):
         _write(target, content)
     loaded = _load(path, base, stamp)
@@ -298,6 +367,6 @@ def _label(entry: Entry, file: BinaryIO) -> int:
         raise ValueError(f'{entry.name!r} is no label: {content[:40]!r}') from None
     if isinstance(value, dict):
         value = value.get('label', NO_LABEL)
-    if type(value) is not int or not NO_LABEL <= value < 2**31:
+    if type(value) is not int or not NO_LABEL <= value <= MOST_LABEL:
         raise ValueError(f'{entry.name!r} is no label: {content[:40]!r}')
     return value

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ttl_mm.errors import UserError
+from ttl_mm.files.archives.index import archive_index
 from ttl_mm.files.stores.cache import cache_bound, is_cached, open_remote, remote_file
 
 MODULE = 'ttl_mm.files.stores.prefetch'
@@ -112,6 +113,7 @@ def _fetch_all(queue: _Queue) -> None:
         path = queue.take()
         with suppress(UserError, OSError):
             open_remote(path, patient=False).close()
+            archive_index(path)  # which each process that reads it would make otherwise
 
 
 def main() -> None:

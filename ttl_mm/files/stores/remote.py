@@ -11,6 +11,7 @@ import hashlib
 import os
 import random
 import re
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ttl_mm.errors import UserError
-from ttl_mm.files.regular import NAMES, open_regular
+from ttl_mm.files.regular import NAMES, open_regular, read_bytes
 from ttl_mm.files.stores.url import hide_secrets
 
 T = TypeVar('T')
@@ -44,6 +45,10 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 class StoreError(UserError):
     """A store does not give what it should; the message tells which address and why."""
+
+
+class NotThereError(StoreError):
+    """A store has no such file, or does not give it to us; to ask again would change nothing."""
 
 
 class RemoteFile(NamedTuple):
@@ -192,6 +197,25 @@ def download(
     return _retried(url, fetch, pauses)
 
 
+def read_small(url: str, most: int) -> bytes | None:
+    """The content of a file of up to ``most`` bytes; None if there is none.
+
+    Raises:
+        StoreError: The store fails, or sends something else than it said.
+    """
+    try:
+        about = describe(url)
+    except NotThereError:
+        return None
+    if about.size > most:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / 'content'
+        target.touch()
+        download(url, about, target, None)
+        return read_bytes(target, most)
+
+
 def replaced(url: str) -> StoreError:
     """The error that an archive is no longer the one whose images were listed."""
     return StoreError(
@@ -282,7 +306,7 @@ def _retried(url: str, ask: Callable[[], T], pauses: Sequence[float] | None = No
         except Exception as error:
             wait, reason = next(waits, None), _reason(error)
             if _is_final(error):
-                raise StoreError(f'{hide_secrets(url)}: {reason}.') from None
+                raise NotThereError(f'{hide_secrets(url)}: {reason}.') from None
             if wait is None:
                 raise StoreError(
                     f'{hide_secrets(url)}: {reason}; {tries} tries in '
