@@ -28,7 +28,7 @@ mutants = [fuzz.mutant(seeds, 0, number) for number in range(50)]
 assert mutants == [fuzz.mutant(seeds, 0, number) for number in range(50)]
 assert len(set(mutants)) > 45
 
-fuzz.MAX_SECONDS, fuzz.PATIENCE, fuzz.MAX_BYTES = 1, 3, 10**8
+fuzz.MAX_SECONDS, fuzz.PATIENCE, fuzz.MAX_BYTES = 1, 3, 2 * 10**7
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 def refuse(): raise UserError('refused')
@@ -38,7 +38,7 @@ def dawdle(): time.sleep(60)
 def wait_deaf():
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     time.sleep(60)
-def fill(): bytes(range(256)) * 2**20
+def fill(): bytes(range(256)) * 2**18
 
 ways = [lambda: None, refuse, fail, crash, dawdle, wait_deaf, fill]
 fuzz.mutant = lambda seeds, seed, number: b'%d' % number
