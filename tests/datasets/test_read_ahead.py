@@ -8,6 +8,10 @@ import pytest
 from tests.helpers.store import IMAGES, SHARDS, Store, write_shards
 from ttl_mm.datasets import EpochSampler, ImageFolder, read_ahead
 from ttl_mm.datasets.train_loader import EpochBatches
+from ttl_mm.errors import UserError
+from ttl_mm.files.archives.write_tar import write_tar
+from ttl_mm.files.stores.cache import remote_file
+from ttl_mm.files.stores.url import url_of
 
 SHARD = 20480  # bytes of each shard on the disk
 EACH = SHARDS * IMAGES
@@ -84,9 +88,34 @@ def test_the_window_fits_twice_into_the_cache_and_all_are_shuffled_where_all_fit
     assert EpochSampler(folder, shuffle=False, seed=0).order.window == 0
 
 
+def test_a_list_in_another_order_has_no_windows(tmp_path, folder, monkeypatch):
+    names = tmp_path / 'names.txt'
+    names.write_text('\n'.join([*list(folder.names)[1:], folder.names[0]]))
+    mixed = ImageFolder(url_of(folder.data_root), list_file=str(names))
+    assert len(batches(EpochSampler(mixed, seed=0))) == EACH // 2
+    assert Asked.lists == []
+    monkeypatch.setenv('TTL_STORE_CACHE_SIZE', f'{2 * SHARD / 1e6:.6f}MB')
+    with pytest.raises(UserError, match=r'000\.tar stands in several places .* sort the list'):
+        EpochSampler(mixed, seed=0)
+
+
 def test_without_a_shuffle_archives_are_asked_for_one_by_one(folder):
     batches(EpochSampler(folder, shuffle=False, seed=0))
     assert Asked.lists[1][:3] == [['001.tar'], ['002.tar'], ['003.tar']]
+
+
+def test_a_list_of_images_in_a_store_is_asked_about_again(tmp_path, folder, monkeypatch):
+    monkeypatch.setattr('ttl_mm.files.stores.listing.FRESH', 0.0)
+    names = tmp_path / 'names.txt'
+    names.write_text('\n'.join(folder.names))
+    path = Path(folder.data_root) / '000.tar'
+    before = remote_file(path)
+    write_tar(tmp_path / 'served' / 'set' / '000.tar', [('0.jpg', b'new')])
+    url = url_of(folder.data_root)
+    ImageFolder(str(tmp_path / 'served' / 'set'), list_file=str(names))
+    assert remote_file(path) == before
+    ImageFolder(url, list_file=str(names))
+    assert remote_file(path) != before
 
 
 def test_files_and_archives_on_the_disk_are_not_asked_for(tmp_path, folder):

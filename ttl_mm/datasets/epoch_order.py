@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ttl_mm.datasets.permutation import permuted
-from ttl_mm.errors import UserError
 from ttl_mm.files.archives.index import name_in_archive
 
 HALVINGS = 4  # from the window to the first one of a run
@@ -26,6 +25,7 @@ class Archives(NamedTuple):
 
     names: list[str]
     starts: np.ndarray  # (A + 1,) the first image of each in the list, and the number of images
+    apart: str = ''  # one whose images do not follow each other, so that there are no windows
 
 
 class Windows(NamedTuple):
@@ -103,23 +103,17 @@ class EpochOrder:
 
 
 def archives_of(names: Iterable[str]) -> Archives | None:
-    """The archives that images of these names lie in; None if some lie in none.
-
-    Raises:
-        UserError: The images of an archive do not follow each other.
-    """
+    """The archives that images of these names lie in; None if some lie in none."""
     found: dict[str, int] = {}
-    count, current = 0, ''
+    count, current, apart = 0, '', ''
     for name in names:
         if not current or not name.startswith(current):
             archive = name_in_archive(name)[0]
             if not archive:
                 return None
             if archive in found:
-                raise UserError(
-                    f'{archive} stands in several places of the list of images, so it cannot be '
-                    'read window by window: sort the list.'
-                )
-            found[archive], current = count, f'{archive}/'
+                apart = archive
+            found.setdefault(archive, count)
+            current = f'{archive}/'
         count += 1
-    return Archives(list(found), np.array([*found.values(), count], np.int64))
+    return Archives(list(found), np.array([*found.values(), count], np.int64), apart)

@@ -9,13 +9,14 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from mmengine.dist import all_gather_object
 from mmengine.logging import print_log
 
+from ttl_mm.datasets.epoch_order import archives_of
 from ttl_mm.datasets.name_list import NameList, write_name_list
 from ttl_mm.errors import UserError, printable
 from ttl_mm.files.archives.index import ENDINGS, index_archives, is_archive
@@ -24,7 +25,7 @@ from ttl_mm.files.image_header import ARRAYS, EXTENSIONS
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.files.regular import LOG
 from ttl_mm.files.stores.cache import is_remote, remote_file
-from ttl_mm.files.stores.listing import local_root, remote_archives
+from ttl_mm.files.stores.listing import local_root, refresh, remote_archives
 from ttl_mm.files.stores.url import as_given, is_url
 
 REPORT_SECONDS = 5
@@ -44,20 +45,34 @@ def scan_folder(root: str | os.PathLike) -> NameList:
     if not is_url(source):
         source = str(Path(root).resolve())
     key = hashlib.sha256(os.fsencode('\n'.join([source, *EXTENSIONS]))).hexdigest()[:24]
-    names, problem = cache_folder('scans') / f'{key}.txt', None
+    names = cache_folder('scans') / f'{key}.txt'
+    if is_url(source):
+        _once_per_node(lambda: _make_current_of_store(source, names))
+    else:
+        _once_per_node(lambda: _make_current(Path(source), names))
+    return NameList(names)
+
+
+def ask_again(root: str | os.PathLike, names: Sequence[str]) -> None:
+    """Ask a store about the archives that a list names, which may have been replaced meanwhile."""
+    archives = archives_of(names)
+    if archives is not None:
+        paths = [Path(root, name) for name in archives.names]
+        _once_per_node(lambda: refresh(paths))
+
+
+def _once_per_node(work: Callable[[], None]) -> None:
+    """Let one process of each node do something, while the others wait for it."""
+    problem = None
     if int(os.environ.get('LOCAL_RANK', 0)) == 0:
         try:
-            if is_url(source):
-                _make_current_of_store(source, names)
-            else:
-                _make_current(Path(source), names)
+            work()
         except (UserError, OSError) as error:
             problem = error
-    # also a barrier; if one node cannot read the folder, the processes of all nodes say so
+    # also a barrier; if one node cannot do it, the processes of all nodes say so
     for found in all_gather_object(problem):
         if found is not None:
             raise found
-    return NameList(names)
 
 
 def _make_current(root: Path, names: Path) -> None:

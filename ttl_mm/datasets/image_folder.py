@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 from ttl_mm.datasets.archive_labels import inner_names, labels_in_archives
 from ttl_mm.datasets.bands import read_bands
 from ttl_mm.datasets.decode import BadImageError
-from ttl_mm.datasets.folder_scan import scan_folder
+from ttl_mm.datasets.folder_scan import ask_again, scan_folder
 from ttl_mm.datasets.name_list import NameList
 from ttl_mm.errors import UserError
 from ttl_mm.files.archives.member import split_path
@@ -57,6 +57,8 @@ class ImageFolder(Dataset):
         self.data_root = str(local_root(data_root)) if is_url(data_root) else data_root
         self.pipeline = Compose(pipeline)
         self.names = NameList(list_file) if list_file else scan_folder(data_root)
+        if list_file and is_url(data_root):
+            ask_again(self.data_root, self.names)
         self.metainfo: dict = {}
         self.labels: np.ndarray | None = None
         if with_label:

@@ -71,7 +71,14 @@ class EpochSampler(Sampler[SampleIndex]):
             window = min(all_gather_object(_fitting_window(root, archives)))
         if window is None or window >= self.size:
             window = 0
-        elif self.shuffle:
+        if archives is not None and archives.apart:
+            if window:
+                raise UserError(
+                    f'{archives.apart} stands in several places of the list of images, so it '
+                    'cannot be read window by window: sort the list.'
+                )
+            archives = None
+        if window and self.shuffle:
             print_log(
                 f'Images are shuffled in windows of up to {window:,}, of {self.size:,}: see '
                 '"Order" in docs/data.md.',
