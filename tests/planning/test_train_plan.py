@@ -31,7 +31,9 @@ def test_the_batch_is_the_recipes_unless_images_or_memory_are_few():
         assert drafted(images=images, largest=largest).batch == batch
     with pytest.raises(UserError, match='the memory holds a batch of 8 images'):
         drafted(largest=8)
-    with pytest.raises(UserError, match='30 images on 2 processes: the smallest batch of a process is 16'):
+    with pytest.raises(
+        UserError, match='30 images on 2 processes: the smallest batch of a process is 16'
+    ):
         drafted(images=30, machine=GPUS)
     with pytest.raises(UserError, match='--gpus 3: torch finds 2'):
         drafted(Request(('photos',), gpus=3), machine=GPUS)
