@@ -138,6 +138,7 @@ def test_two_ranks_to_one_and_back_without_batch_norm(tmp_path, toy, accumulatio
         '1 process for the work of 2 ranks, 2 each, one after another: an iteration still has 8 '
         f'images, an optimizer step {step}. What changes is the group of images that SyncBN' in log
     )
+    assert 'SyncBN normalizes 2 x 4 images together from here on, in place of 1 x 4' in log
     whole, parts = (mean_curve(tmp_path / work, 2) for work in ('whole', 'parts'))
     assert list(parts) == list(whole) == list(range(1, 15))
     assert max(abs(parts[i] - whole[i]) for i in whole) < 1e-5
@@ -187,6 +188,7 @@ def test_ranks_that_do_not_divide_let_the_rate_follow_and_come_back(tmp_path, to
         log,
     )
     assert 'an optimizer step of 8 images in place of 12; the learning rate follows, times 1' in log
+    assert 'SyncBN normalizes 3 x 4 images together from here on, in place of 2 x 4' in log
     rates = re.findall(r'follow the config from here on: (\S+) -> (\S+)\.', log)
     (before, after), (again, back) = ([float(x) for x in pair] for pair in rates)
     assert after == pytest.approx(1.5 * before, rel=0.01)

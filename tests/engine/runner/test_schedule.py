@@ -3,9 +3,12 @@
 import math
 
 import pytest
+import torch
+from mmengine.registry import PARAM_SCHEDULERS
 
 from tests.helpers.toy_run import STOP, assert_same_run, log_file
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
+from ttl_mm.engine.runner.schedule import stretched
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 
 COSINE = 'param_scheduler = [dict(type="CosineAnnealingLR", T_max={0}, end={0}, by_epoch={1})]\n'
@@ -66,3 +69,44 @@ def test_another_optimizer_is_refused_with_the_way_to_do_it(tmp_path, toy):
     other = "optim_wrapper.update(optimizer=dict(type='AdamW', lr=0.1))\n"
     assert toy(more=other) == [USER_ERROR]
     assert 'load_from=FILE and another --work-dir' in log_file(tmp_path / 'work').read_text()
+
+
+@pytest.mark.parametrize(
+    'config',
+    [
+        dict(type='LinearLR', start_factor=0.1, begin=0, end=61),
+        dict(type='CosineAnnealingLR', T_max=120, begin=0, end=120),
+        dict(type='MultiStepLR', milestones=[31, 91], gamma=0.5),
+        dict(type='ExponentialLR', gamma=0.99),
+        dict(type='StepLR', step_size=30, gamma=0.5),
+        dict(type='PolyLR', power=2.0, begin=0, end=121),
+    ],
+    ids=lambda config: config['type'],
+)
+def test_a_stretched_schedule_has_the_same_rate_at_the_same_images(config):
+    """Two iterations of 12 images in the place of three of 8."""
+    whole, short = (rates(stretched(config | dict(by_epoch=False), f), 120) for f in (1, 2 / 3))
+    for done in range(0, 118, 3):
+        assert short[2 * done // 3] == pytest.approx(whole[done], rel=0.04, abs=1e-3), done
+
+
+def test_schedules_by_epoch_and_those_that_are_built_stay():
+    by_epoch = dict(type='StepLR', step_size=30)
+    built = object()
+    assert stretched([by_epoch, built], 0.5) == [by_epoch, built]
+    several = {'encoder': [dict(type='StepLR', step_size=30, by_epoch=False)], 'head': by_epoch}
+    assert stretched(several, 0.5)['encoder'][0]['step_size'] == 15
+    assert stretched(several, 0.5)['head'] == by_epoch
+    assert stretched(dict(type='LinearLR', begin=1, end=2, by_epoch=False), 0.1)['begin'] == 1
+
+
+def rates(config, steps):
+    """The rate before every step."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = PARAM_SCHEDULERS.build(dict(config, optimizer=optimizer))
+    found = []
+    for _ in range(steps):
+        found.append(optimizer.param_groups[0]['lr'])
+        optimizer.step()
+        scheduler.step()
+    return found

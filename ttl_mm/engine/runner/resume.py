@@ -32,6 +32,7 @@ from ttl_mm.engine.runner.schedule import NewSchedule, check_optimizer, schedule
 from ttl_mm.engine.runner.step_size import StepSize
 from ttl_mm.engine.state.control_group import from_first
 from ttl_mm.engine.state.model import unwrap_model
+from ttl_mm.engine.state.run_ranks import RunRanks
 from ttl_mm.engine.state.run_settings import RunSettings
 from ttl_mm.engine.state.train_state import check_state, restore, saved_gradients
 from ttl_mm.engine.state.work_dir_lock import WorkDirLock
@@ -169,6 +170,8 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     if step.sentence:
         counted_on = '' if loop.counts_epochs else step.in_words(iteration, loop.max_iters)
         runner.logger.warning(step.sentence + counted_on)
+    if sentence := other_group(own, loop.ranks, now.batch_size_per_rank):
+        runner.logger.warning(sentence)
     if schedule is not None:
         runner.logger.warning(schedule.put_back(runner))
     ranks = loop.ranks
@@ -178,6 +181,19 @@ def continue_run(runner, checkpoint: dict[str, Any], filename: str) -> None:
     if same_ranks and saved_gradients(own, ranks.process):
         silence_lost_gradients(runner.optim_wrapper)
     runner.logger.info(f'resumed {filename} at epoch {runner.epoch}, iteration {runner.iter}')
+
+
+def other_group(own: Mapping[str, Any], ranks: RunRanks, batch: int) -> str:
+    """That other images are normalized together from here on; '' if they are the same, or if the
+    log says so already because a process does the work of several ranks.
+    """
+    before = own.get('processes')
+    if before in (None, ranks.processes) or ranks.parts > 1:
+        return ''
+    return (
+        f'SyncBN normalizes {ranks.processes} x {batch} images together from here on, in place of '
+        f'{before} x {batch}; gather_negatives takes the negatives of those.'
+    )
 
 
 def position_of(own: Mapping[str, Any], epoch: int, iteration: int, by_epoch: bool) -> Position:

@@ -70,6 +70,7 @@ def capture(runner, epoch: int, iteration: int) -> dict[str, Any] | None:
             'images_per_step': loop.images_per_step
             or settings.batch_size * settings.accumulative_counts,
             'images_per_iteration': loop.images_per_iteration or settings.batch_size,
+            'processes': loop.ranks.processes,
             'config': config_text(runner.cfg),
             'validated': runner.train_loop.validated,
             'position': runner.train_loop.position._asdict(),
