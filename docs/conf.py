@@ -18,7 +18,7 @@ author = 'The ttl_mm authors'
 release = version = os.environ.get('DOCS_VERSION', __version__)
 
 extensions = [
-    'myst_parser',
+    'myst_nb',  # with myst_parser, for the pages
     'sphinx.ext.autodoc',
     'sphinx.ext.napoleon',
     'sphinx.ext.viewcode',
@@ -27,12 +27,21 @@ extensions = [
 root_doc = 'docs/README'
 include_patterns = [
     'docs/**.md',
+    'docs/tutorials/*.ipynb',
     '*.md',
     'configs/**README.md',
     'projects/*/README.md',
 ]
 # whole folders first: they are not searched for pages, which took a fifth of the time
 exclude_patterns = ['.*', 'build', 'requirements', 'tests', 'tools', 'ttl_mm', '**/work_dirs']
+
+# Notebooks are kept without outputs, which would grow old, and the suite runs them. The site that
+# is published runs them too: DOCS_NOTEBOOKS=force.
+nb_execution_mode = os.environ.get('DOCS_NOTEBOOKS', 'off')
+nb_execution_in_temp = True
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 myst_heading_anchors = 4
 myst_enable_extensions = ['colon_fence']

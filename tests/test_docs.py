@@ -1,6 +1,7 @@
 """Every page names only files, commands and options that exist."""
 
 import argparse
+import json
 import re
 import shlex
 
@@ -19,6 +20,7 @@ PAGES = [
     *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md')),
     *sorted((ROOT / 'configs').rglob('README.md')),
     *sorted((ROOT / 'docs').glob('*.md')),
+    *sorted((ROOT / 'docs' / 'tutorials').glob('*.ipynb')),
     *sorted((ROOT / 'projects').glob('*/README.md')),
 ]
 
@@ -26,7 +28,7 @@ PAGES = [
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_paths_and_commands_of_a_page_exist(page):
     """Links, repository paths, and ``ttl`` commands with their options."""
-    text = page.read_text()
+    text = text_of(page)
     links = [link for link in re.findall(r'\]\(([^)#]+)', text) if '://' not in link]
     missing = [link for link in links if not (page.parent / link).exists()]
     roots = (ROOT, page.parent)
@@ -37,6 +39,14 @@ def test_links_paths_and_commands_of_a_page_exist(page):
         any_paths(build_parser()).parse_args(shlex.split(line))
     for code in inline:
         assert unknown_words(code.split()) == [], code
+
+
+def text_of(page) -> str:
+    """The page; of a notebook its cells, and commands for the shell without their mark."""
+    if page.suffix != '.ipynb':
+        return page.read_text()
+    cells = json.loads(page.read_text())['cells']
+    return re.sub(r'^!', '', '\n\n'.join(''.join(cell['source']) for cell in cells), flags=re.M)
 
 
 def test_the_readme_is_short_and_has_the_first_commands():
@@ -91,7 +101,7 @@ ttl export a.pth --to timm
 """
     lines = ['eval 1 --data 1', 'zoo list', 'report 1 1 1', 'export a.pth --to timm']
     assert written_commands(page) == (lines, ['doctor', 'plan --k 3'])
-    assert sum(len(written_commands(page.read_text())[0]) for page in PAGES) > 20
+    assert sum(len(written_commands(text_of(page))[0]) for page in PAGES) > 20
     assert unknown_words(['zoo', 'fetch']) == ['fetch']
     assert unknown_words(['eval', 'x.pth', '--k', '3', '--neighbors', '3']) == ['--k']
 

@@ -53,6 +53,27 @@ def test_backbone(checkpoint, state, tmp_path, suffix):
     assert b'/home/me' not in path.read_bytes()
 
 
+def test_the_card_tells_hash_figures_and_what_is_not_known(checkpoint, tmp_path):
+    path, entry = publish(checkpoint, 'tiny', tmp_path / 'out', about='Nothing on nothing.')
+    card = path.with_suffix('.md').read_text()
+    assert f'| SHA-256 | `{entry["sha256"]}` |' in card
+    assert 'Nothing on nothing.' in card
+    assert 'Nothing has been measured with this file.' in card
+    figure = {
+        'protocol': 'weighted kNN, cosine', 'k': 20, 'metric': 'top-1 (%)', 'value': 51.25,
+        'checkpoint_sha256': hashlib.sha256(checkpoint.read_bytes()).hexdigest(), 'classes': 10,
+        'test': {'images': 500, 'fingerprint': 'f' * 64},
+    }  # fmt: skip
+    figures = tmp_path / 'figures.json'
+    figures.write_text(json.dumps([figure]))
+    path, entry = publish(checkpoint, 'other', tmp_path / 'out', figures=[figures])
+    assert entry['results'][0]['value'] == 51.25
+    assert '| weighted kNN, cosine, k 20, top-1 (%) | 51.25 | 500 images of 10 classes' in (
+        path.with_suffix('.md').read_text()
+    )
+    assert find_entry('other', path.with_suffix('.json')).results[0]['source'] == 'measured'
+
+
 def test_files_of_others_are_replaced_only_if_asked(checkpoint, tmp_path):
     path, _ = publish(checkpoint, 'tiny', tmp_path)
     assert publish(checkpoint, 'tiny', tmp_path)[0] == path  # the same again

@@ -2,11 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 
+from ttl_mm.arguments import input_file, weights
 from ttl_mm.arguments import text as some_text
-from ttl_mm.arguments import weights
 from ttl_mm.cli._options import add_out, add_overwrite
+from ttl_mm.errors import UserError
 
-HELP = 'write a backbone for mmpretrain, mmdet, torchvision, timm, detectron2, safetensors or ONNX'
+HELP = 'write a backbone for torchvision, timm, mmpretrain, mmdet, detectron2, ONNX or the hub'
+HUB = 'huggingface'  # a folder: config, weights and model card
 FORMATS = (
     'plain',
     'mmpretrain',
@@ -16,6 +18,7 @@ FORMATS = (
     'detectron2',
     'safetensors',
     'onnx',
+    HUB,
 )
 
 
@@ -24,15 +27,29 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument('checkpoint', type=weights, help=what)
     text = ', '.join(FORMATS)
     parser.add_argument('--to', required=True, choices=FORMATS, metavar='FORMAT', help=text)
-    add_out(parser, 'FILE', 'the backbone', 'next to the checkpoint, named after the format')
+    default = 'next to the checkpoint, named after the format'
+    add_out(parser, 'FILE', 'the backbone; a folder for huggingface', default)
     add_overwrite(parser)
     what = 'take the part below this name, e.g. target_backbone.'
     parser.add_argument('--prefix', type=some_text, help=what)
+    what = 'figures.json of `ttl eval` about this checkpoint, for the card of huggingface'
+    parser.add_argument(
+        '--figures', nargs='+', default=[], type=input_file, metavar='FILE', help=what
+    )
 
 
 def run(args: Namespace) -> None:
-    from ttl_mm.export import export_backbone, usage_hint
+    from ttl_mm.export import export_backbone, export_to_hub, usage_hint
 
+    if args.to == HUB:
+        options = {'prefix': args.prefix, 'figures': args.figures, 'overwrite': args.overwrite}
+        folder = export_to_hub(args.checkpoint, args.out, **options)
+        names = ', '.join(sorted(path.name for path in folder.glob('[!.]*')))
+        print(f'{folder}: {names}  (computes the same as before on random images)')
+        print(f'upload it with: hf upload USER/{folder.name} {folder}')
+        return
+    if args.figures:
+        raise UserError('--figures: only the card of --to huggingface shows them.')
     path = export_backbone(args.checkpoint, args.to, args.out, args.prefix, args.overwrite)
     print(f'{path}  (computes the same as before on random images)')
     print(f'load it with: {usage_hint(path, args.to, args.checkpoint)}')

@@ -42,6 +42,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     publish.add_argument('--about', default='', help='one line: what was trained on what')
     publish.add_argument('--license', default='Apache-2.0', help='default: Apache-2.0')
     add_renamed(publish, '--licence', '--license')
+    text = 'figures.json of `ttl eval` about this checkpoint, for the entry and the card'
+    publish.add_argument(
+        '--figures', nargs='+', default=[], type=input_file, metavar='FILE', help=text
+    )
     add_shared(publish, '--config', type=some_text, help='path of its config in the repository')
     verify = actions.add_parser('verify', help='check the cache; exits 1 if a file is damaged')
     verify.add_argument('names', nargs='*', metavar='NAME', help='default: all')
@@ -129,7 +133,8 @@ def _publish(args: Namespace) -> None:
         about=args.about,
         license=args.license,
         config=args.config,
+        figures=args.figures,
         overwrite=args.overwrite,
     )
     print(f'{path}  ({entry["size"]} bytes, sha256 {entry["sha256"]})')
-    print(f'manifest entry: {path.with_suffix(".json")}')
+    print(f'manifest entry: {path.with_suffix(".json")}, model card: {path.with_suffix(".md")}')

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,9 +11,11 @@ from torch import Tensor
 
 from ttl_mm.checkpoint import layouts
 from ttl_mm.checkpoint.coverage import shapes_of
+from ttl_mm.checkpoint.input_settings import read_input_settings
 from ttl_mm.checkpoint.load import load_backbone_state, refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
+from ttl_mm.export.card import Facts, described, model_card, results_of
 from ttl_mm.export.formats import write_openmmlab, write_safetensors
 from ttl_mm.files.regular import is_regular
 from ttl_mm.outputs import claim_file
@@ -35,9 +38,10 @@ def publish(
     about: str = '',
     license: str = 'Apache-2.0',
     config: str | None = None,
+    figures: Sequence[str | Path] = (),
     overwrite: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
-    """Write ``NAME-<first 8 of sha256><suffix>`` and, beside it, its manifest entry as JSON.
+    """Write ``NAME-<first 8 of sha256><suffix>``, its manifest entry (.json) and its card (.md).
 
     Optimizer, random state, logs and config text of the source are left behind.
 
@@ -51,6 +55,7 @@ def publish(
         about: One line on what was trained on what.
         license: The license of the file.
         config: Path of the config in the repository.
+        figures: Files ``figures.json`` of `ttl eval` about the source.
         overwrite: Whether an entry of other content may be replaced.
 
     Returns:
@@ -58,7 +63,9 @@ def publish(
     """
     if not NAME.fullmatch(name):
         raise UserError(f'name {name!r}: use lower-case letters, digits and any of _ . - only.')
-    content = read_checkpoint(resolve(source))
+    file = resolve(source)
+    results = [result for path in figures for result in results_of(path, sha256_of(file))]
+    content = read_checkpoint(file)
     state = _state(content, kind, half)
     refuse_bad_tensors(state, str(source))
     shapes = shapes_of(load_backbone_state(state))
@@ -89,19 +96,40 @@ def publish(
             'about': about,
             'backbone': layouts.backbone_config(shapes),
             'config': config,
-            'results': [],
+            'results': results,
         }
         Entry(name=name, **entry)  # refuses what the zoo would refuse
-        written = path.with_suffix('.json')
-        for file in (path, written):
+        written, card = path.with_suffix('.json'), path.with_suffix('.md')
+        for target in (path, written, card):
             # its name has the hash of the weights, so the same one again replaces nothing
             same = is_regular(path) and sha256_of(path) == digest
-            claim_file(file, overwrite or same, source)
+            claim_file(target, overwrite or same, source)
         os.replace(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
     written.write_text(json.dumps({name: entry}, indent=2) + '\n')
+    card.write_text(model_card(_facts(name, entry, meta['architecture'], file, half)))
     return path, entry
+
+
+def _facts(name: str, entry: dict[str, Any], architecture: str, source: Path, half: bool) -> Facts:
+    trained = read_input_settings(source)
+    about = entry['about'] + half * ' The figures are of the weights before rounding to float16.'
+    path = entry['file']
+    return Facts(
+        name=name,
+        license=entry['license'],
+        library='ttl_mm',
+        about=about.strip(),
+        architecture=architecture,
+        images=described(trained),
+        file=path,
+        size=entry['size'],
+        sha256=entry['sha256'],
+        results=entry['results'],
+        code='from ttl_mm.checkpoint.load import load_backbone_state\n\n'
+        f'state = load_backbone_state({path!r})',
+    )
 
 
 def _state(content: dict[str, Any], kind: str, half: bool) -> dict[str, Tensor]:

@@ -27,7 +27,7 @@ NAME = re.compile(r'[a-z0-9][a-z0-9_.-]*')
 _FILE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*\.(pth|safetensors)')
 _SHA256 = re.compile(r'[0-9a-f]{64}')
 _NEEDED = {'metric', 'value', 'source'}  # in a result
-_RESULT = {*_NEEDED, 'command', 'by'}
+_RESULT = {*_NEEDED, 'data', 'command', 'by'}
 MAX_TEXT = 2000  # characters of any text in an entry
 
 
