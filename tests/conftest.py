@@ -1,16 +1,22 @@
 """Shared set-up: one thread per test process, so that two workers share two cores."""
 
+import ctypes
 import gc
 import os
+import sys
+from copy import deepcopy
 from functools import cache
+from pathlib import Path
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
 
 import ttl_mm.registry  # noqa: F401  isort: skip  guards torchvision before a test imports it
 import pytest
+from mmengine.config import Config
 from mmengine.config import utils as config_utils
 
 from tests.helpers.browser import CHROMIUM, chromium
+from tests.helpers.paths import ROOT
 
 LONGEST = (
     'test_any_backbone', 'test_demo', 'test_baselines', 'test_backbone', 'test_job', 'test_stall',
@@ -52,6 +58,36 @@ def model_index_read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config_utils, '_get_cfg_metainfo', cache(config_utils._get_cfg_metainfo))
         yield
+
+
+@pytest.fixture(scope='session', autouse=True)
+def recipes_read_once():
+    """Seven files of tests read all recipes, and for each, and each of its bases, mmengine writes a
+    file that it imports and deletes. What a test writes itself is read every time.
+    """
+    read = Config._file2dict
+    once = cache(read)
+
+    def read_once(filename, *arguments, **more):
+        path = Path(filename)
+        if path.is_relative_to(ROOT) or path.is_relative_to(sys.prefix):
+            return deepcopy(once(str(filename), *arguments, **more))
+        return read(filename, *arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Config, '_file2dict', staticmethod(read_once))
+        yield
+
+
+@pytest.fixture(scope='module', autouse=True)
+def free_memory_goes_back():
+    """After each file of tests. A fork copies the table of all pages, also of those that are free:
+    with a gigabyte of them it takes a tenth of a second, and tests fork hundreds of runs.
+    """
+    yield
+    gc.collect()
+    if trim := getattr(ctypes.CDLL(None), 'malloc_trim', None):  # of glibc
+        trim(0)
 
 
 @pytest.fixture(scope='module')

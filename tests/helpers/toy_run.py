@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import cv2
@@ -21,12 +22,16 @@ from mmengine.model import BaseModel, ExponentialMovingAverage
 from mmengine.registry import HOOKS, MODELS
 from torch import nn
 
-import ttl_mm.engine  # noqa: F401  (imported once, here, for all children)
 from tests.helpers.checkpoints import assert_bit_equal
 from tests.helpers.forked import fork, wait
 from tests.helpers.loggers import forget_loggers
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
 from ttl_mm.engine.runner.launch import exit_code, train
+
+# once, here: each child would import what a run needs again
+for _module in ('mmpretrain.engine', 'mmpretrain.visualization', 'setuptools', 'ttl_mm.engine',
+                'yapf.yapflib.yapf_api'):  # fmt: skip
+    import_module(_module)
 
 STOCK_VIEWS = """[
     dict(type='LoadImageFromFile'),

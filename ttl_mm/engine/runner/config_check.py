@@ -76,9 +76,28 @@ def _classes(kind: Any, scope: str | None) -> Iterator[Any]:
     for root in vars(mmengine.registry).values():
         if isinstance(root, Registry) and root.name not in _ONLY_MMENGINE:
             with root.switch_scope_and_registry(scope) as registry:
-                found = registry.get(kind)
+                found = _find(registry, root, kind)
             if found is not None:
                 yield found
+
+
+def _find(registry: Registry, root: Registry, name: str) -> Any:
+    """``registry.get(name)``, which where it finds nothing tries to import a module of that name.
+
+    Most names are in one registry of twenty, so the tries would take most of the time.
+    """
+    scope, _, inner = name.rpartition('.')
+    if scope:
+        if scope not in root.children:
+            return registry.get(name)  # a package that is not imported yet, or the path of a class
+        registry = root.children[scope]
+    registry.import_from_location()
+    parents: Registry | None = registry
+    while parents is not None:
+        if inner in parents.module_dict:
+            return parents.module_dict[inner]
+        parents = parents.parent
+    return None
 
 
 def _arguments(built: Any) -> set[str] | None:
