@@ -27,6 +27,7 @@ from ttl_mm.registry import HOOKS
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 CONTINUES = 'TTL_CONTINUES'  # environment: the line that continues this run, if a launcher knows it
+WAIT = 2.0  # seconds that a single process still waits for a batch when it is asked to end
 SAME_PRESS = 2.0  # seconds within which a second SIGINT is the first one, passed on by a launcher
 # Several ranks finish an accumulation that has at most so many iterations left: the mean of their
 # open gradients, which a checkpoint holds, is not bit by bit what the step would have made of them.
@@ -38,8 +39,8 @@ class PreemptionHook(Hook):
     """On SIGTERM, SIGUSR1, SIGHUP or Ctrl-C to any rank, all save after the same step and end.
 
     The exit code is 75, and 130 after Ctrl-C (see :mod:`ttl_mm.engine.state.exit_codes`). A second
-    Ctrl-C ends at once. A single process that waits for data does not wait for them any longer. It
-    also saves when a process that loads data has died.
+    Ctrl-C ends at once. A single process that waits for data does so for two more seconds. It also
+    saves when a process that loads data has died.
     """
 
     priority = 'LOWEST'  # registered after the checkpoint hook, so it knows whether that saved
@@ -59,6 +60,7 @@ class PreemptionHook(Hook):
         self._loop, self._process, self._pressed = runner.train_loop, os.getpid(), 0.0
         numbers = (*SIGNALS, signal.SIGINT)
         self._before = {number: signal.signal(number, self._receive) for number in numbers}
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._give_up)
 
     def _receive(self, number: int, frame) -> None:
         if os.getpid() != self._process:
@@ -69,6 +71,15 @@ class PreemptionHook(Hook):
         if number == signal.SIGINT and first:
             _tell('saving after this step; Ctrl-C once more ends at once')
         if self._loop.waiting and get_world_size() == 1:
+            signal.setitimer(signal.ITIMER_REAL, WAIT)
+
+    def _give_up(self, number: int, frame) -> None:
+        """Stop waiting for a batch that does not come.
+
+        An exception in the middle of a batch that does come could leave a worker in the middle of
+        an answer, so this is not done before some time has passed.
+        """
+        if os.getpid() == self._process and self._loop.waiting:
             raise self._end('while it waited for data')  # caught by the loop: when_data_fail
 
     def _is_same_press(self) -> bool:
@@ -88,6 +99,7 @@ class PreemptionHook(Hook):
         self._ends |= self._any_rank.exchange(self.asked)
         if not self._ends or 0 < self._left(runner, done) <= MOST_ITERATIONS:
             return
+        signal.setitimer(signal.ITIMER_REAL, 0)
         saved = self._save(runner, done)
         gather(None)  # nobody ends, and so alarms the launcher, before the file is complete
         where = f'saved in {runner.work_dir}' if saved else 'lost: no checkpoint hook saves it'
