@@ -214,6 +214,12 @@ def _check_writable(folder: Path, value: str) -> None:
         raise argparse.ArgumentTypeError(f'{value} cannot be written: {folder} is not yours')
 
 
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """What a command line has given, without what the parsers of commands put beside it."""
+    own = ('command', 'job', 'run', 'work')
+    return {name: value for name, value in vars(args).items() if name not in own}
+
+
 class CfgOptions(argparse.Action):
     """``--cfg-options KEY=VALUE ...``: a dict, whose values keep every character they were given.
 

@@ -96,6 +96,13 @@ def claimed_folder(folder: str | Path, command: str, overwrite: bool = False) ->
         raise
 
 
+def write_json(content: Any, path: Path, indent: int | None = None) -> None:
+    """Write a file that appears complete or not at all."""
+    partial = path.with_name(f'{path.name}.partial')
+    partial.write_text(json.dumps(content, indent=indent) + '\n')
+    partial.replace(path)
+
+
 def claim_job(folder: str | Path, command: str, request: Mapping[str, Any]) -> Path:
     """Make or enter the folder of a job of several runs, which the same line continues.
 
@@ -110,9 +117,7 @@ def claim_job(folder: str | Path, command: str, request: Mapping[str, Any]) -> P
     folder = claim_folder(folder, command)
     path, now = folder / REQUEST, parse_json(json.dumps(dict(request)))
     if not path.is_file():
-        partial = path.with_suffix('.partial')
-        partial.write_text(json.dumps(now, indent=2) + '\n')
-        partial.replace(path)
+        write_json(now, path, indent=2)
         return folder
     try:
         before = read_json(path)

@@ -1,15 +1,18 @@
 """Does what follows pre-training work on real images? Three answers, on a CPU.
 
     python tools/benchmarks/bench_own_data.py overfit COCO_FOLDER
-    python tools/benchmarks/bench_own_data.py voc VOCDEVKIT
+    python tools/benchmarks/bench_own_data.py pretrain IMAGENETTE/train
+    python tools/benchmarks/bench_own_data.py voc VOCDEVKIT --weights BACKBONE
     python tools/benchmarks/bench_own_data.py labels IMAGENETTE --weights BACKBONE
 
 ``overfit``: a detector with FPN learns 8 images of COCO by heart; the exit code is 1 unless box
-AP50 on the same images is at least 0.8. ``voc``: a detector for three classes against the same from
+AP50 on the same images is at least 0.8. ``pretrain``: a narrow ResNet-18 learns from photos without
+labels; its checkpoint is BACKBONE. ``voc``: a detector for three classes against the same from
 random weights; the exit code is 1 unless it is ahead in box AP50. ``labels``: ``ttl finetune`` with
 5, 20 and 100 images of every class, five seeds each.
 
-Detectors start from the demo's backbone, a narrow ResNet-18. A finished part is not computed again.
+Detectors start from the demo's backbone, a narrow ResNet-18 too, unless BACKBONE is given. A part
+that was interrupted is continued by the same line, and a finished one is not computed again.
 """
 
 import argparse
@@ -38,6 +41,36 @@ def overfit(args: argparse.Namespace) -> int:
     found = job.figures[PRETRAINED]['COCO boxes']['AP50']
     print(f'box AP50 on the 8 images: {found:.3f} (goal: {GOAL})')
     return 0 if found >= GOAL else 1
+
+
+def pretrain(args: argparse.Namespace) -> int:
+    """A quarter as wide as usual, with the loss of `ttl train` and with Muon."""
+    import ttl_mm.registry  # noqa: F401  isort: skip
+    from ttl_mm.engine.runner.processes import train_in_processes
+    from ttl_mm.planning.train_config import read_train_recipe, write_train_config
+
+    view = {'size': args.size, 'area': (0.3, 1.0), 'num': 2}
+    config = args.out / 'plan' / 'config.py'
+    if not config.is_file():
+        cfg = read_train_recipe()
+        cfg.model.backbone.update(stem_channels=args.channels, base_channels=args.channels)
+        cfg.model.neck.in_channels = 8 * args.channels
+        cfg.optim_wrapper.optimizer = {
+            'type': 'ttl_mm.Muon', 'lr': 0.3, 'momentum': 0.9, 'weight_decay': 5e-4,
+            'matrix_rate': 0.3,
+        }  # fmt: skip
+        loader = cfg.train_dataloader
+        loader.update(num_workers=0, persistent_workers=False)
+        loader.dataset.data_root = str(args.data.resolve())
+        loader.dataset.pipeline[0].views = [view]
+        epochs = args.epochs or 20
+        cfg.train_cfg.max_epochs = epochs
+        for part, ends in zip(cfg.param_scheduler, (2, epochs)):
+            part.end = ends
+        cfg.param_scheduler[1].T_max = epochs
+        cfg.default_hooks.judge = cfg.default_hooks.gauges = None
+        write_train_config(cfg, config, 'Planned by bench_own_data.py')
+    return train_in_processes(config, args.out)
 
 
 def voc(args: argparse.Namespace) -> int:
@@ -75,18 +108,19 @@ def labels(args: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = parser.add_subparsers(dest='part', required=True)
-    for job in (overfit, voc, labels):
+    for job in (overfit, pretrain, voc, labels):
         part = parts.add_parser(job.__name__, help=job.__doc__)
         part.set_defaults(job=job)
         part.add_argument('data', type=Path)
-        photos = job is labels  # which the demo's backbone has never seen
-        default = {'required': True} if photos else {'default': DEMO}
-        part.add_argument('--weights', **default)
+        if job is not pretrain:  # the demo's backbone has never seen photos
+            part.add_argument('--weights', default=DEMO, required=job is labels)
         part.add_argument('--epochs', type=int)
         part.add_argument('--rate', type=float)
         text = 'edge of an image, or short side for a detector'
-        part.add_argument('--size', type=int, default=None if photos else 80, help=text)
+        size = {labels: None, pretrain: 48}.get(job, 80)
+        part.add_argument('--size', type=int, default=size, help=text)
         part.add_argument('--out', type=Path, default=Path('work_dirs/bench_own_data'))
+    parts.choices['pretrain'].add_argument('--channels', type=int, default=32)
     parts.choices['voc'].add_argument('--classes', nargs='+', default=['person', 'car', 'chair'])
     parts.choices['labels'].add_argument('--per-class', nargs='+', type=int, default=[5, 20, 100])
     parts.choices['labels'].add_argument('--seeds', type=int, default=5)

@@ -5,6 +5,7 @@ new, interrupted or finished; ``close`` writes what a finished run leaves behind
 :mod:`ttl_mm.engine.runner.processes`, the launcher of every run.
 """
 
-from ttl_mm.pretraining.job import Pretrained, RunEndedError, pretrain
+from ttl_mm.engine.runner.processes import RunEndedError
+from ttl_mm.pretraining.job import Pretrained, pretrain
 
 __all__ = ['Pretrained', 'RunEndedError', 'pretrain']

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import nn
 
-from ttl_mm.engine.runner.processes import check_given, train_in_processes
+from ttl_mm.engine.runner.processes import RunEndedError, check_given, train_in_processes
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.export import FORMATS
@@ -21,14 +21,6 @@ from ttl_mm.pretraining.close import close, goodbye
 from ttl_mm.pretraining.plan import Planner
 from ttl_mm.pretraining.run_folder import FINISHED, NEW, RunFolder
 from ttl_mm.report import load_run
-
-
-class RunEndedError(UserError):
-    """Training ended before its time; ``exit_code`` is as in docs/training.md."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.exit_code = code if code > 0 else 128 - code  # of a signal, as a shell counts it
 
 
 @dataclass(frozen=True)
@@ -133,7 +125,7 @@ def pretrain(
             say(f'Continuing {folder.out}.')
         given = given_module(request.backbone)
         if code := train_in_processes(folder.config, folder.out, folder.ranks, given=given):
-            raise RunEndedError(f'{folder.out} is not finished. The same line continues it.', code)
+            raise RunEndedError(folder.out, code)
     written = close(folder, request)
     say(goodbye(written, request))
     return Pretrained(written)

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from tests.helpers.checkpoints import assert_bit_equal, random_network
+from tests.helpers.checkpoints import assert_bit_equal
+from tests.helpers.finetuning import (
+    assert_config_out,
+    assert_continues,
+    assert_keeps_its_images,
+    assert_nothing_again,
+    plans,
+    write_weights,
+)
 from tests.helpers.images import make_folder
-from tests.helpers.toy_run import SignalHook
 from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.cli import main
-from ttl_mm.config import read_config
-from ttl_mm.engine.runner import processes
-from ttl_mm.engine.runner.launch import train
 from ttl_mm.explore.comparison import Interval
-from ttl_mm.tasks.classification import train as job
 from ttl_mm.tasks.classification.job import verdict
 
 SMALL = ['--size', '32', '--epochs', '3', '--workers', '0']
@@ -33,9 +35,7 @@ def labeled(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def weights(tmp_path_factory):
-    path = tmp_path_factory.mktemp('weights') / 'backbone.pth'
-    torch.save({'state_dict': random_network(0).state_dict()}, path)
-    return path
+    return write_weights(tmp_path_factory.mktemp('weights'))
 
 
 @pytest.fixture(scope='module')
@@ -71,48 +71,21 @@ def test_a_labeled_folder_becomes_a_classifier_a_table_and_a_page(finished, labe
 
 
 def test_both_starts_have_the_same_budget_and_only_one_the_weights(finished, weights):
-    configs = [
-        read_config(finished / f'runs/{start}_seed0/plan/config.py').to_dict()
-        for start in ('pre-trained', 'random')
-    ]
-    assert configs[0]['model']['backbone'].pop('init_cfg')['checkpoint'] == str(weights)
-    for config in configs:
+    ours, theirs = plans(finished, weights)
+    for config in (ours, theirs):
         for name in ('train', 'val', 'test'):  # lists with the same names, in their own folders
             path = config[f'{name}_dataloader']['dataset'].pop('list_file')
             config[f'{name}_dataloader']['names'] = Path(path).read_text()
-    assert configs[0] == configs[1]
+    assert ours == theirs
 
 
 def test_the_same_line_again_trains_nothing_and_another_is_refused(finished, line, capsys):
-    results = list(finished.glob('runs/*/result.json'))
-    before = [path.stat().st_mtime_ns for path in results]
-    assert main(line) == 0
-    assert [path.stat().st_mtime_ns for path in results] == before
-    assert 'Run ' not in capsys.readouterr().out
-    assert main([*line, '--rate', '0.1']) == 2
-    assert 'holds a job with rate left open, and this line asks for 0.1' in capsys.readouterr().err
+    assert_nothing_again(line, capsys)
 
 
 def test_an_interrupted_job_is_continued_by_the_same_line(finished, line, tmp_path, capsys):
-    out = tmp_path / 'second'
-    line = [*line[:-1], str(out), '--no-baseline']
-    stop = {'+custom_hooks': [{'type': SignalHook.__name__, 'at': 1}]}
-
-    def train_and_stop(config, work_dir, **options):
-        train(config, work_dir, cfg_options=stop, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, 'train', train_and_stop)
-        assert main(line) == 75
-    assert 'is not finished. The same line continues it.' in capsys.readouterr().err
-    assert not (out / 'classifier.pth').exists()
-    assert main(line) == 0
-    found, whole = (
-        tensors_of(read_checkpoint(folder / 'runs/pre-trained_seed0/classifier.pth'))
-        for folder in (out, finished)
-    )
-    assert_bit_equal(found, whole)
-    assert 'difference' not in capsys.readouterr().out
+    printed = assert_continues(line, tmp_path / 'second', 1, 'classifier.pth', capsys)
+    assert 'difference' not in printed
 
 
 def test_predictions_are_those_of_the_test_and_unreadable_images_are_named(
@@ -148,16 +121,7 @@ def test_a_frozen_backbone_stays_as_it_was_and_the_head_learns(forked, labeled, 
 
 
 def test_config_out_writes_the_config_that_would_be_trained(finished, line, tmp_path, capsys):
-    path = tmp_path / 'mine.py'
-    asked = [*line[:-2], '--config-out', str(path)]
-    assert main(asked) == 0
-    assert f'Start: python tools/train.py {path}' in capsys.readouterr().out
-    mine = path.read_text().replace(str(tmp_path / 'mine_lists'), 'PLAN')
-    plan = finished / 'runs/pre-trained_seed0/plan'
-    theirs = (plan / 'config.py').read_text().replace(str(plan), 'PLAN')
-    assert mine.split('\n', 1)[1] == theirs.split('\n', 1)[1]
-    assert main(asked) == 2
-    assert 'exists: name another file with --config-out' in capsys.readouterr().err
+    assert_config_out(line, tmp_path / 'mine.py', capsys)
 
 
 @pytest.mark.parametrize(
@@ -173,11 +137,8 @@ def test_the_verdict_follows_the_interval(ahead, words):
     assert verdict(ahead).startswith(words)
 
 
-def test_a_job_is_not_continued_on_other_images(labeled, weights, tmp_path, monkeypatch, capsys):
+def test_a_job_is_not_continued_on_other_images(labeled, weights, tmp_path, capsys):
     copy = shutil.copytree(labeled, tmp_path / 'copy')
     line = ['finetune', str(copy), '--weights', str(weights), *SMALL, '--out', str(tmp_path / 'x')]
-    monkeypatch.setattr(job, 'train_in_processes', lambda config, out: 75)
-    assert main(line) == 75
-    shutil.copyfile(copy / 'ant/0.png', copy / 'ant/new.png')
-    assert main(line) == 2
-    assert 'holds a job with images ' in capsys.readouterr().err
+    one_more = copy / 'ant/0.png', copy / 'ant/new.png'
+    assert_keeps_its_images(line, lambda: shutil.copyfile(*one_more), capsys)

@@ -14,35 +14,41 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import init_default_scope
 
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
-from tests.helpers.checkpoints import assert_bit_equal, make_resnet, random_network
+from tests.helpers.checkpoints import assert_bit_equal, make_resnet
 from tests.helpers.detection_data import write_coco, write_voc
+from tests.helpers.finetuning import (
+    assert_config_out,
+    assert_continues,
+    assert_keeps_its_images,
+    assert_nothing_again,
+    plans,
+    write_weights,
+)
 from tests.helpers.paths import ROOT
-from tests.helpers.toy_run import SignalHook
 from tests.helpers.yolo_data import write_yolo
-from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
-from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.cli import main
 from ttl_mm.config import read_config
 from ttl_mm.datasets.decode import decode_image
-from ttl_mm.engine.runner import processes
 from ttl_mm.engine.runner.config_check import check_arguments
-from ttl_mm.engine.runner.launch import train
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.resnet import checked_backbone, open_backbone
+from ttl_mm.finetuning.network_file import write_network
+from ttl_mm.finetuning.resnet import checked_backbone, open_backbone
+from ttl_mm.finetuning.schedule import Schedule
 from ttl_mm.registry import DATASETS, MODELS
-from ttl_mm.tasks.detection import train_job as job
 from ttl_mm.tasks.detection.annotated import Annotated, Thing
 from ttl_mm.tasks.detection.ap_tables import image_results, measure, mistakes, worst_images
 from ttl_mm.tasks.detection.command import MODELS as NAMES
-from ttl_mm.tasks.detection.detector import Detector, Found, write_detector
+from ttl_mm.tasks.detection.detector import KIND, Detector, Found
 from ttl_mm.tasks.detection.draw_boxes import COLORS, Label, draw_boxes
 from ttl_mm.tasks.detection.own_config import (
     RECIPES,
-    Schedule,
     detector_config,
+    epochs_for,
+    steps_for,
     training_config,
 )
-from ttl_mm.tasks.detection.train_job import table, verdict
+from ttl_mm.tasks.detection.train_job import table
 
 CLASSES = ('red', 'green')
 SMALL = ['--size', '64', '--epochs', '2', '--batch-size', '2', '--workers', '0']
@@ -50,9 +56,7 @@ SMALL = ['--size', '64', '--epochs', '2', '--batch-size', '2', '--workers', '0']
 
 @pytest.fixture(scope='module')
 def weights(tmp_path_factory):
-    path = tmp_path_factory.mktemp('weights') / 'backbone.pth'
-    torch.save({'state_dict': random_network(0).state_dict()}, path)
-    return path
+    return write_weights(tmp_path_factory.mktemp('weights'))
 
 
 @pytest.fixture(scope='module')
@@ -82,7 +86,7 @@ def test_boxes_become_a_detector_tables_pictures_and_a_page(finished):
     for words in ('COCO boxes', 'VOC boxes', 'random', 'Worst images', 'red'):
         assert words in page
     for start in figures:
-        run = finished / 'runs' / start
+        run = finished / f'runs/{start}_seed0'
         # three steps in all, a validation after each
         assert len(list(run.glob('rendered/iter_*/test00?.png'))) == 6
         assert {'detector.pth', 'detections.json'} <= {path.name for path in run.iterdir()}
@@ -91,41 +95,16 @@ def test_boxes_become_a_detector_tables_pictures_and_a_page(finished):
 
 
 def test_both_starts_have_the_same_budget_and_only_one_the_weights(finished, weights):
-    ours, theirs = (
-        read_config(finished / f'runs/{start}/plan/config.py').to_dict()
-        for start in ('pre-trained', 'random')
-    )
-    assert ours['model']['backbone'].pop('init_cfg')['checkpoint'] == str(weights)
-    assert theirs['model']['backbone'].pop('init_cfg') is None
+    ours, theirs = plans(finished, weights)
     assert ours == theirs
 
 
 def test_the_same_line_again_trains_nothing_and_another_is_refused(finished, line, capsys):
-    assert main(line) == 0
-    printed = capsys.readouterr().out
-    assert 'Run ' not in printed
-    assert 'VOC boxes, random' in printed
-    assert main([*line, '--rate', '0.1']) == 2
-    assert 'holds a job with rate left open, and this line asks for 0.1' in capsys.readouterr().err
+    assert 'VOC boxes, random' in assert_nothing_again(line, capsys)
 
 
 def test_an_interrupted_job_is_continued_by_the_same_line(finished, line, tmp_path, capsys):
-    line = [*line[:-1], str(tmp_path / 'second'), '--no-baseline']
-    stop = {'+custom_hooks': [{'type': SignalHook.__name__, 'at': 1}]}
-
-    def train_and_stop(config, work_dir, **options):
-        train(config, work_dir, cfg_options=stop, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, 'train', train_and_stop)
-        assert main(line) == 75
-    assert 'is not finished. The same line continues it.' in capsys.readouterr().err
-    assert main(line) == 0
-    found, whole = (
-        tensors_of(read_checkpoint(folder / 'detector.pth'))
-        for folder in (tmp_path / 'second', finished)
-    )
-    assert_bit_equal(found, whole)
+    assert_continues(line, tmp_path / 'second', 1, 'detector.pth', capsys)
 
 
 def test_boxes_of_other_images_are_coco_json_and_pictures(finished, voc, tmp_path, capsys):
@@ -157,10 +136,7 @@ def test_boxes_of_other_images_are_coco_json_and_pictures(finished, voc, tmp_pat
 
 
 def test_config_out_writes_the_config_that_would_be_trained(finished, line, tmp_path, capsys):
-    path = tmp_path / 'mine.py'
-    assert main([*line[:-2], '--config-out', str(path)]) == 0
-    assert f'Start: python tools/train.py {path}' in capsys.readouterr().out
-    assert path.read_text() == (finished / 'runs/pre-trained/plan/config.py').read_text()
+    assert_config_out(line, tmp_path / 'mine.py', capsys)
 
 
 def test_shapes_are_needed_for_masks_and_a_resnet_for_everything(line, tmp_path, capsys):
@@ -198,7 +174,7 @@ def test_every_model_trains_from_the_weights_and_comes_back_from_its_file(name, 
 
     path = tmp_path / 'detector.pth'
     torch.save({'state_dict': model.state_dict()}, tmp_path / 'run.pth')
-    write_detector(tmp_path / 'run.pth', path, name, backbone, CLASSES, 64)
+    write_network(tmp_path / 'run.pth', path, KIND.description(name, backbone, CLASSES, 64))
     detector = Detector(path, 'cpu')
     assert_bit_equal(dict(detector.model.state_dict()), dict(model.state_dict()))
     (found,) = detector.find([data / 'val2017/000001.jpg'])
@@ -228,8 +204,8 @@ def test_usual_networks_get_the_widths_of_the_recipes(tmp_path):
 )
 def test_the_schedule_is_fitted_to_the_number_of_images(images, epochs, steps):
     schedule = Schedule()
-    assert (schedule.epochs_for(images), schedule.steps_for(images)) == (epochs, steps)
-    assert Schedule(epochs=3).steps_for(8) == 6
+    assert (epochs_for(schedule, images), steps_for(schedule, images)) == (epochs, steps)
+    assert steps_for(Schedule(epochs=3), 8) == 6
 
 
 def test_rates_and_drops_keep_their_place(weights, tmp_path):
@@ -298,13 +274,9 @@ def test_perfect_boxes_have_an_ap_of_one_and_missed_ones_of_a_half():
     assert worst_images(results, 5) == [1, 2]
 
 
-def test_figures_are_a_table_and_a_sentence():
+def test_figures_are_a_table():
     found = {'COCO boxes': {'AP': 0.1, 'AP50': 0.5, 'AP75': None}}
-    other = {'COCO boxes': {'AP': 0.1, 'AP50': 0.4, 'AP75': 0.1}}
     assert 'COCO boxes, pre-trained      10.0   50.0    0.0' in table({'pre-trained': found})
-    assert 'is ahead of random' in verdict({'pre-trained': found, 'random': other})
-    assert 'is not ahead of random' in verdict({'pre-trained': other, 'random': found})
-    assert verdict({'pre-trained': found}) == ''
 
 
 def test_boxes_are_drawn_in_the_color_of_their_class():
@@ -327,11 +299,8 @@ def test_yolo_files_are_a_dataset_of_mmdet(tmp_path):
     assert all(i['ignore_flag'] == 0 for i in info['instances'])
 
 
-def test_a_job_is_not_continued_on_other_images(voc, line, tmp_path, monkeypatch, capsys):
+def test_a_job_is_not_continued_on_other_images(voc, line, tmp_path, capsys):
     copy = shutil.copytree(voc, tmp_path / 'copy')
     line = [*line[:2], str(copy), *line[3:-1], str(tmp_path / 'x')]
-    monkeypatch.setattr(job, 'train_in_processes', lambda config, out: 75)
-    assert main(line) == 75
-    (copy / 'VOC2007/ImageSets/Main/test.txt').write_text('test000\n')
-    assert main(line) == 2
-    assert 'holds a job with images ' in capsys.readouterr().err
+    fewer = copy / 'VOC2007/ImageSets/Main/test.txt'
+    assert_keeps_its_images(line, lambda: fewer.write_text('test000\n'), capsys)

@@ -10,7 +10,8 @@ import pytest
 from tests.helpers.detection_data import write_coco, write_voc
 from tests.helpers.yolo_data import write_yolo
 from ttl_mm.errors import UserError
-from ttl_mm.tasks.detection.annotated import Annotated, Thing, hold_out
+from ttl_mm.finetuning.hold_out import hold_out
+from ttl_mm.tasks.detection.annotated import Annotated, Thing
 from ttl_mm.tasks.detection.read_data import read_data
 from ttl_mm.tasks.detection.yolo_names import names_in_yaml
 

@@ -11,23 +11,26 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 
-from tests.helpers.checkpoints import assert_bit_equal, make_resnet, random_network
+from tests.helpers.checkpoints import assert_bit_equal, make_resnet
+from tests.helpers.finetuning import (
+    assert_config_out,
+    assert_continues,
+    assert_keeps_its_images,
+    assert_nothing_again,
+    plans,
+    write_weights,
+)
 from tests.helpers.mask_data import write_voc_masks
 from tests.helpers.paths import ROOT
-from tests.helpers.toy_run import SignalHook
-from ttl_mm.checkpoint.load import load_backbone_state, tensors_of
-from ttl_mm.checkpoint.read import read_checkpoint
+from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.cli import main
 from ttl_mm.config import read_config
-from ttl_mm.engine.runner import processes
 from ttl_mm.engine.runner.config_check import check_arguments
-from ttl_mm.engine.runner.launch import train
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.resnet import open_backbone
+from ttl_mm.finetuning.resnet import open_backbone
+from ttl_mm.finetuning.schedule import Schedule
 from ttl_mm.registry import MODELS
-from ttl_mm.tasks.segmentation import job
-from ttl_mm.tasks.segmentation.job import verdict
-from ttl_mm.tasks.segmentation.own_config import Schedule, training_config
+from ttl_mm.tasks.segmentation.own_config import training_config
 from ttl_mm.tasks.segmentation.segmenter import Segmenter
 from ttl_mm.tasks.segmentation.transforms import PackMasked, RandomPatch
 
@@ -36,9 +39,7 @@ SMALL = ['--size', '48', '--epochs', '3', '--batch-size', '2', '--workers', '0']
 
 @pytest.fixture(scope='module')
 def weights(tmp_path_factory):
-    path = tmp_path_factory.mktemp('weights') / 'backbone.pth'
-    torch.save({'state_dict': random_network(0).state_dict()}, path)
-    return path
+    return write_weights(tmp_path_factory.mktemp('weights'))
 
 
 @pytest.fixture(scope='module')
@@ -72,39 +73,16 @@ def test_masks_become_a_network_tables_and_a_page(finished):
 
 
 def test_both_starts_have_the_same_budget_and_only_one_the_weights(finished, weights):
-    ours, theirs = (
-        read_config(finished / f'runs/{start}/plan/config.py').to_dict()
-        for start in ('pre-trained', 'random')
-    )
-    assert ours['model']['backbone'].pop('init_cfg')['checkpoint'] == str(weights)
-    assert theirs['model']['backbone'].pop('init_cfg') is None
+    ours, theirs = plans(finished, weights)
     assert ours == theirs
 
 
 def test_the_same_line_again_trains_nothing_and_another_is_refused(finished, line, capsys):
-    assert main(line) == 0
-    assert 'Run ' not in capsys.readouterr().out
-    assert main([*line, '--rate', '0.1']) == 2
-    assert 'holds a job with rate left open, and this line asks for 0.1' in capsys.readouterr().err
+    assert_nothing_again(line, capsys)
 
 
 def test_an_interrupted_job_is_continued_by_the_same_line(finished, line, tmp_path, capsys):
-    line = [*line[:-1], str(tmp_path / 'second'), '--no-baseline']
-    stop = {'+custom_hooks': [{'type': SignalHook.__name__, 'at': 2}]}
-
-    def train_and_stop(config, work_dir, **options):
-        train(config, work_dir, cfg_options=stop, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, 'train', train_and_stop)
-        assert main(line) == 75
-    assert 'is not finished. The same line continues it.' in capsys.readouterr().err
-    assert main(line) == 0
-    found, whole = (
-        tensors_of(read_checkpoint(folder / 'segmenter.pth'))
-        for folder in (tmp_path / 'second', finished)
-    )
-    assert_bit_equal(found, whole)
+    assert_continues(line, tmp_path / 'second', 2, 'segmenter.pth', capsys)
 
 
 def test_images_get_masks_of_their_size_and_pictures(finished, data, tmp_path, capsys):
@@ -125,10 +103,7 @@ def test_images_get_masks_of_their_size_and_pictures(finished, data, tmp_path, c
 
 
 def test_config_out_writes_the_config_that_would_be_trained(finished, line, tmp_path, capsys):
-    path = tmp_path / 'mine.py'
-    assert main([*line[:-2], '--config-out', str(path)]) == 0
-    assert f'Start: python tools/train.py {path}' in capsys.readouterr().out
-    assert path.read_text() == (finished / 'runs/pre-trained/plan/config.py').read_text()
+    assert_config_out(line, tmp_path / 'mine.py', capsys)
 
 
 def test_the_network_starts_from_the_weights_and_learns_a_patch_by_heart(weights, data):
@@ -214,18 +189,8 @@ def test_a_small_file_that_promises_a_huge_network_is_refused_before_it_is_built
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
-def test_the_verdict_names_both_figures():
-    ours, theirs = {'mIoU': 0.5}, {'mIoU': 0.4}
-    assert 'is ahead of random weights' in verdict({'pre-trained': ours, 'random': theirs})
-    assert 'is not ahead of' in verdict({'pre-trained': theirs, 'random': ours})
-    assert verdict({'pre-trained': ours}) == ''
-
-
-def test_a_job_is_not_continued_on_other_images(data, line, tmp_path, monkeypatch, capsys):
+def test_a_job_is_not_continued_on_other_images(data, line, tmp_path, capsys):
     copy = shutil.copytree(data, tmp_path / 'copy')
     line = [*line[:2], str(copy), *line[3:-1], str(tmp_path / 'x')]
-    monkeypatch.setattr(job, 'train_in_processes', lambda config, out: 75)
-    assert main(line) == 75
-    (copy / 'ImageSets/Segmentation/val.txt').write_text('val0\n')
-    assert main(line) == 2
-    assert 'holds a job with images ' in capsys.readouterr().err
+    fewer = copy / 'ImageSets/Segmentation/val.txt'
+    assert_keeps_its_images(line, lambda: fewer.write_text('val0\n'), capsys)

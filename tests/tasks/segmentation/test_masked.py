@@ -69,6 +69,16 @@ def test_faults_are_named(voc, break_it, words):
     refused(voc, words)
 
 
+def test_one_of_a_pair_that_is_missing_is_named_in_folders_too(ade):
+    image, mask = ade / 'images/training/0.jpg', ade / 'annotations/validation/1.png'
+    content = image.read_bytes()
+    image.unlink()
+    refused(ade, 'mask without an image: 0.png')
+    image.write_bytes(content)
+    mask.unlink()
+    refused(ade, 'image without a mask: 1.jpg')
+
+
 def test_a_class_without_pixels_and_unknown_layouts_are_named(voc, tmp_path):
     (voc / 'classes.txt').write_text('ground\nblue\ngreen\nred\n')
     said = []

@@ -39,6 +39,14 @@ METHOD = 'spawn'
 Given = tuple[nn.Module, int | None]  # a module, and an edge of images that it takes
 
 
+class RunEndedError(UserError):
+    """Training in a folder ended before its time; ``exit_code`` is as in docs/training.md."""
+
+    def __init__(self, folder: Path, code: int) -> None:
+        super().__init__(f'{folder} is not finished. The same line continues it.')
+        self.exit_code = code if code > 0 else 128 - code  # of a signal, as a shell counts it
+
+
 def train_in_processes(
     config: Path,
     work_dir: Path,

@@ -18,8 +18,8 @@ from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.features import extract_features
 from ttl_mm.evaluation.model import default_size, load_model
+from ttl_mm.finetuning.network_file import write_network
 from ttl_mm.tasks.classification.source import Source
-from ttl_mm.version import __version__
 
 WEIGHT, BIAS = 'head.fc.weight', 'head.fc.bias'
 REMEDY = 'name the classifier.pth of `ttl finetune`'
@@ -40,16 +40,9 @@ class Layer(NamedTuple):
 
 def write_classifier(checkpoint: Path, path: Path, source: Source, classes: Sequence[str]) -> None:
     """Write the model of a run without the state of its training."""
-    tensors = tensors_of(read_checkpoint(checkpoint))
-    state = {name: tensor.clone() for name, tensor in tensors.items()}
     pixels = {'size': source.size, 'mean': list(source.mean), 'std': list(source.std)}
-    meta: dict[str, Any] = {
-        'classes': list(classes), 'input': pixels, 'backbone': source.backbone,
-        'written_by': f'ttl_mm {__version__}',
-    }  # fmt: skip
-    partial = path.with_name(f'{path.name}.partial')
-    torch.save({'state_dict': state, 'meta': meta}, partial)
-    partial.replace(path)
+    meta = {'classes': list(classes), 'input': pixels, 'backbone': source.backbone}
+    write_network(checkpoint, path, meta)
 
 
 def read_layer(weights: str | Path) -> Layer:

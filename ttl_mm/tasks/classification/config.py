@@ -10,6 +10,7 @@ from ttl_mm.config import read_config
 from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.files.recipes import recipes_root
+from ttl_mm.finetuning.schedule import Schedule, fitted_epochs, set_epochs, set_workers
 from ttl_mm.tasks.classification.labels import Split
 from ttl_mm.tasks.classification.source import Source
 
@@ -24,14 +25,11 @@ VALIDATIONS = 20  # of a run
 
 
 @dataclass(frozen=True)
-class Training:
-    """What of the training can be chosen; None leaves it to the recipe."""
+class Training(Schedule):
+    """What of the training can be chosen; ``rate`` is that of the backbone for any batch size."""
 
-    frozen: bool = False
-    epochs: int | None = None
-    batch_size: int | None = None
-    rate: float | None = None  # of the backbone; that of the classifier is a multiple of it
-    workers: int = 2
+    batch_size: int = 64
+    frozen: bool = False  # train the classifier alone
 
 
 def classifier_config(
@@ -58,9 +56,10 @@ def classifier_config(
     cfg = read_config(recipes_root() / RECIPES[training.frozen])
     _set_model(cfg.model, source, classes, random)
     images = len(splits['train'])
-    batch = min(training.batch_size or cfg.train_dataloader.batch_size, images)
+    batch = min(training.batch_size, images)
     _set_data(cfg, splits, folder, source.size, batch, training.workers)
-    _set_length(cfg, training.epochs or fitted_epochs(cfg.train_cfg.max_epochs, images // batch))
+    fitted = fitted_epochs(cfg.train_cfg.max_epochs, images // batch, STEPS)
+    set_epochs(cfg, training.epochs or fitted, VALIDATIONS)
     if images < FEW * classes:
         cfg.optim_wrapper.paramwise_cfg.custom_keys.head.lr_mult = FEW_HEAD
     if training.rate is not None:
@@ -68,15 +67,6 @@ def classifier_config(
     cfg.auto_scale_lr.base_batch_size = batch
     cfg.randomness = {'seed': seed}
     return cfg
-
-
-def fitted_epochs(epochs: int, steps: int) -> int:
-    """Epochs of so many steps each: those of the recipe, or more where that is too short a run.
-
-    >>> fitted_epochs(20, 100), fitted_epochs(20, 2)
-    (20, 100)
-    """
-    return max(epochs, -(-STEPS // steps))
 
 
 def _set_model(model: Any, source: Source, classes: int, random: bool) -> None:
@@ -98,20 +88,10 @@ def _set_data(
         write_name_list(list_file, split.names)
         loader = cfg[f'{name}_dataloader']
         loader.dataset.update(data_root=str(split.root), list_file=str(list_file))
-        loader.num_workers, loader.persistent_workers = workers, workers > 0
+        set_workers(loader, workers)
     for step in cfg.train_dataloader.dataset.pipeline:
         if step.type == 'RandomResizedCrop':
             step.scale = size
     cfg.train_dataloader.batch_size = batch
     cfg.val_dataloader.dataset.pipeline = evaluation_pipeline(size)
     cfg.test_dataloader = cfg.val_dataloader
-
-
-def _set_length(cfg: Config, epochs: int) -> None:
-    """Drops of the rate keep their place in the run; twenty validations, a checkpoint at each."""
-    share = epochs / cfg.train_cfg.max_epochs
-    (schedule,) = cfg.param_scheduler
-    schedule.milestones = [max(1, round(share * epoch)) for epoch in schedule.milestones]
-    interval = max(1, epochs // VALIDATIONS)
-    cfg.train_cfg.update(max_epochs=epochs, val_interval=interval)
-    cfg.default_hooks.checkpoint.interval = interval

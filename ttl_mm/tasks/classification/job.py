@@ -1,8 +1,5 @@
 """What ``ttl finetune`` does: a classifier for every seed and start, a table and a page."""
 
-import json
-import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -10,20 +7,16 @@ from pathlib import Path
 import numpy as np
 
 from ttl_mm.datasets.image_list import list_digest
-from ttl_mm.errors import UserError
 from ttl_mm.explore.comparison import Interval, accuracy, lead
-from ttl_mm.outputs import claim_job
-from ttl_mm.planning.train_config import write_train_config
-from ttl_mm.tasks.classification.config import Training, classifier_config
-from ttl_mm.tasks.classification.labels import Labeled, draw, find_labeled
+from ttl_mm.finetuning.job import PRETRAINED, RANDOM, Say, close, train_all, write_config
+from ttl_mm.tasks.classification.config import Training
+from ttl_mm.tasks.classification.labels import draw, find_labeled
 from ttl_mm.tasks.classification.page import write_classifier_page
-from ttl_mm.tasks.classification.source import Source, open_source
+from ttl_mm.tasks.classification.source import open_source
 from ttl_mm.tasks.classification.tables import write_predictions
-from ttl_mm.tasks.classification.train import Trained, train_classifier
+from ttl_mm.tasks.classification.train import ClassifierTask, Tested
 
-COMMAND = 'ttl finetune'
-PRETRAINED, RANDOM = 'pre-trained', 'random'  # the starts
-Runs = dict[str, list[Trained]]  # by start; one for every seed
+Runs = dict[str, list[Tested]]  # by start; one for every seed
 
 
 @dataclass(frozen=True)
@@ -45,28 +38,17 @@ class Finetuned:
         return lead(*(_correct(self.runs[start]) for start in (PRETRAINED, RANDOM)))
 
 
-def _correct(runs: list[Trained]) -> np.ndarray:
+def _correct(runs: list[Tested]) -> np.ndarray:
     return np.stack([run.correct for run in runs])
 
 
 def finetune(
-    labeled: str | Path,
-    weights: str,
-    out: str | Path | None = None,
-    frozen: bool = False,
-    fraction: float | None = None,
-    per_class: int | None = None,
-    seeds: int = 1,
-    baseline: bool = True,
-    epochs: int | None = None,
-    size: int | None = None,
-    batch_size: int | None = None,
-    rate: float | None = None,
-    workers: int = 2,
-    device: str | None = None,
-    config_out: str | Path | None = None,
-    say: Callable[[str], None] = print,
-) -> Finetuned | None:
+    labeled: str | Path, weights: str, out: str | Path | None = None, frozen: bool = False,
+    fraction: float | None = None, per_class: int | None = None, seeds: int = 1,
+    baseline: bool = True, epochs: int | None = None, size: int | None = None,
+    batch_size: int = 64, rate: float | None = None, workers: int = 2, device: str | None = None,
+    config_out: str | Path | None = None, say: Say = print,
+) -> Finetuned | None:  # fmt: skip
     """Train classifiers on labeled folders; the same call again continues or returns.
 
     Args:
@@ -80,7 +62,7 @@ def finetune(
         baseline: Whether to train from random weights, too, under the same budget.
         epochs: Length of a run at most; fitted to the number of images by default.
         size: Edge of the images; that of pre-training by default.
-        batch_size: Images of a step; 64 by default, all where there are fewer.
+        batch_size: Images of a step; all where there are fewer.
         rate: Learning rate of the backbone, 0.01 by default.
         workers: Processes that load images.
         device: Where to test.
@@ -95,78 +77,55 @@ def finetune(
         RunEndedError: A run was interrupted or stopped by a guard; the same call continues.
     """
     source, data = open_source(weights, size), find_labeled(labeled)
-    training = Training(frozen, epochs, batch_size, rate, workers)
-    splits = partial(draw, data, fraction=fraction, per_class=per_class)
-    say(_summary(source, data, splits(0)))
+    training = Training(epochs, batch_size, rate, workers, frozen)
+    drawn = {'fraction': fraction, 'per_class': per_class}
+    task = ClassifierTask(source, data, partial(draw, data, **drawn), training, device)
+    say(_summary(task))
     if config_out is not None:
-        _write_config(Path(config_out), source, data, splits(0), training, say)
+        write_config(task, config_out, 0, say)
         return None
     asked = {
         'labeled': str(Path(labeled).resolve()), 'weights': source.weights, 'size': source.size,
-        'images': list_digest([*data.pool.names, '', *data.test.names]),
-        'fraction': fraction, 'per_class': per_class, 'seeds': seeds, 'baseline': baseline,
-        **asdict(training),
+        'images': list_digest([*data.pool.names, '', *data.test.names]), 'seeds': seeds,
+        **drawn, **asdict(training),
     }  # fmt: skip
-    out = claim_job(out or Path('work_dirs') / f'finetune_{Path(labeled).stem}', COMMAND, asked)
-    starts = [PRETRAINED, RANDOM] if baseline else [PRETRAINED]
-    runs: Runs = {start: [] for start in starts}
-    for number, (seed, start) in enumerate((s, start) for s in range(seeds) for start in starts):
-        folder = out / 'runs' / f'{start}_seed{seed}'
-        if not (folder / 'result.json').is_file():
-            say(f'Run {number + 1} of {seeds * len(starts)}: {start}, seed {seed}.')
-        runs[start].append(
-            train_classifier(
-                source, data, splits(seed), folder, training, seed, start == RANDOM, device
-            )
-        )
-    return _close(out, data, runs, say)
+    out = out or Path('work_dirs') / f'finetune_{Path(labeled).stem}'
+    runs: Runs = {}
+    for run in train_all(task, out, asked, range(seeds), baseline, say):
+        runs.setdefault(run.start, []).append(Tested(run, data.test.labels))
+    return _close(task, runs, say)
 
 
-def _summary(source: Source, data: Labeled, splits: dict) -> str:
+def _summary(task: ClassifierTask) -> str:
+    data, splits = task.data, task.splits(0)
     counts = ', '.join(f'{len(split):,} for {name}' for name, split in splits.items())
     return (
         f'{len(data.classes)} classes; images: {counts}, {len(data.test):,} for test '
-        f'({data.how}); {source.size} px.'
+        f'({data.how}); {task.source.size} px.'
     )
 
 
-def _write_config(
-    path: Path, source: Source, data: Labeled, splits: dict, training: Training, say
-) -> None:
-    if path.exists():
-        raise UserError(f'{path} exists: name another file with --config-out, or delete it.')
-    lists = path.with_name(f'{path.stem}_lists')
-    cfg = classifier_config(source, len(data.classes), splits, lists, training)
-    write_train_config(cfg, path, f'Planned by {COMMAND}: {", ".join(data.classes)}')
-    say(f'{path}\nStart: python tools/train.py {path}')
-
-
-def _close(out: Path, data: Labeled, runs: Runs, say: Callable[[str], None]) -> Finetuned:
-    """Keep the classifier that was best on its validation images; write table and page."""
-    best = max(runs[PRETRAINED], key=lambda run: run.validation)
-    paths = {name: out / file for name, file in (
-        ('classifier', 'classifier.pth'), ('predictions', 'predictions.csv'),
-        ('page', 'page/index.html'),
-    )}  # fmt: skip
-    shutil.copyfile(best.classifier, paths['classifier'])
-    names = [data.classes[i] for i in best.predicted]
-    truth = [data.classes[i] for i in best.labels]
-    write_predictions(paths['predictions'], data.test.names, names, best.confidence, truth)
-    job = Finetuned({'out': out, **paths}, runs)
-    lines = [f'{start:12}{_shown(job.accuracy(start))}' for start in runs]
-    if job.lead is not None:
-        lines.append(f'{"difference":12}{_shown(job.lead, "+")}')
-    sentence = verdict(job.lead)
-    figures = {start: job.accuracy(start)._asdict() for start in runs}
-    if job.lead is not None:
-        figures['difference'] = job.lead._asdict()
-    (out / 'figures.json').write_text(json.dumps(figures, indent=1) + '\n')
-    write_classifier_page(out, data, runs, figures, best, sentence)
-    say('top-1 in %, with 95 % confidence intervals over seeds and test images')
-    say('\n'.join([*lines, *([sentence] if sentence else [])]))
-    say('\n'.join(f'{name:12}{path}' for name, path in paths.items()))
-    say(f'Use it: ttl predict IMAGES --weights {paths["classifier"]}')
-    return job
+def _close(task: ClassifierTask, runs: Runs, say: Say) -> Finetuned:
+    """Keep the classifier that was best on its validation images; write tables and page."""
+    data, best = task.data, max(runs[PRETRAINED], key=lambda tested: tested.validation)
+    predictions = best.run.folder.parents[1] / 'predictions.csv'
+    names, truth = ([data.classes[i] for i in k] for k in (best.predicted, best.labels))
+    write_predictions(predictions, data.test.names, names, best.confidence, truth)
+    found = Finetuned({}, runs)
+    figures = {start: found.accuracy(start) for start in runs}
+    if found.lead is not None:
+        figures['difference'] = found.lead
+    lines = [
+        'top-1 in %, with 95 % confidence intervals over seeds and test images',
+        *(f'{k:12}{_shown(v, "+" if k == "difference" else "")}' for k, v in figures.items()),
+        verdict(found.lead),
+    ]
+    paths = close(
+        task, best.run, {name: value._asdict() for name, value in figures.items()},
+        lambda out: write_classifier_page(out, data, runs, figures, best, lines[-1]),
+        lines, say, files=[predictions],
+    )  # fmt: skip
+    return Finetuned(paths, runs)
 
 
 def _shown(value: Interval, sign: str = '') -> str:

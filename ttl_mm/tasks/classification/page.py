@@ -5,21 +5,25 @@ from pathlib import Path
 import numpy as np
 
 from ttl_mm.datasets.decode import decode_image
-from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
+from ttl_mm.datasets.picture_grid import Tile, fit
 from ttl_mm.evaluation.pictures import confusion_figure
-from ttl_mm.report import Picture, Section, Table, load_run
-from ttl_mm.report.figures import curves
+from ttl_mm.explore.comparison import Interval
+from ttl_mm.finetuning.pages import Curve, pictures_section, training_section, write_job_page
+from ttl_mm.report import Picture, Section, Table
 from ttl_mm.report.html import shown
-from ttl_mm.report.page import write_page
 from ttl_mm.tasks.classification.labels import Labeled
-from ttl_mm.tasks.classification.train import Trained
+from ttl_mm.tasks.classification.train import ClassifierTask, Tested
 
 MISTAKES, COLUMNS, HEIGHT = 15, 5, 120  # pictures, of which so many in a row, and their pixels
+CURVE = Curve(
+    'validation', 'accuracy/top1', 'validation top-1 in %',
+    'Accuracy on the validation images; a curve ends where training was stopped early.',
+)  # fmt: skip
 
 
 def write_classifier_page(
-    out: Path, data: Labeled, runs: dict[str, list[Trained]], figures: dict[str, dict],
-    best: Trained, lead: str,
+    out: Path, data: Labeled, runs: dict[str, list[Tested]], figures: dict[str, Interval],
+    best: Tested, lead: str,
 ) -> Path:  # fmt: skip
     """Write ``page/index.html`` into ``out``.
 
@@ -31,21 +35,23 @@ def write_classifier_page(
         best: The run whose classifier is kept.
         lead: The sentence below the title.
     """
+    all_runs = [tested.run for found in runs.values() for tested in found]
     sections = [
-        _accuracy(runs, figures, data), _curves(runs, out), _confusion(best, data),
-        _mistakes(best, data),
+        _accuracy(runs, figures, data), training_section(all_runs, [CURVE]),
+        _confusion(best, data), _mistakes(best, data),
     ]  # fmt: skip
-    sections = [section for section in sections if section.tables or section.pictures]
     title = f'A classifier for {len(data.classes)} classes'
-    return write_page(title, lead, sections, out / 'page', command='ttl finetune')
+    return write_job_page(out, ClassifierTask.command, title, lead, sections)
 
 
-def _accuracy(runs: dict[str, list[Trained]], figures: dict[str, dict], data: Labeled) -> Section:
+def _accuracy(
+    runs: dict[str, list[Tested]], figures: dict[str, Interval], data: Labeled
+) -> Section:
     rows = []
     for name, found in figures.items():
         values = [f'{100 * run.correct.mean():.1f}' for run in runs.get(name, ())]
-        interval = f'{found["low"]:.1f} to {found["high"]:.1f}'
-        rows.append([name, f'{found["mean"]:.1f}', interval, ', '.join(values)])
+        interval = f'{found.low:.1f} to {found.high:.1f}'
+        rows.append([name, f'{found.mean:.1f}', interval, ', '.join(values)])
     text = (
         f'On {len(data.test):,} test images ({data.how}), which neither trained a classifier nor '
         'chose its epoch. The epoch was chosen on validation images held out of the others. '
@@ -54,20 +60,7 @@ def _accuracy(runs: dict[str, list[Trained]], figures: dict[str, dict], data: La
     return Section('Accuracy', text, [Table(['top-1 in %', 'mean', 'interval', 'seeds'], rows)])
 
 
-def _curves(runs: dict[str, list[Trained]], out: Path) -> Section:
-    loaded = [
-        load_run(run.classifier.parent, run.classifier.parent.name)
-        for found in runs.values()
-        for run in found
-    ]
-    chart = curves(loaded, 'accuracy/top1', 'validation top-1 in %', markers=True)
-    caption = 'Accuracy on the validation images; a curve ends where training was stopped early.'
-    return Section(
-        'Training', pictures=[Picture('validation', chart, caption)] if chart is not None else []
-    )
-
-
-def _confusion(best: Trained, data: Labeled) -> Section:
+def _confusion(best: Tested, data: Labeled) -> Section:
     classes = [shown(name) for name in data.classes]
     figure = confusion_figure(best.labels, best.predicted, classes, 'the classifier that is kept')
     pairs = np.zeros((len(classes),) * 2, int)
@@ -84,7 +77,7 @@ def _confusion(best: Trained, data: Labeled) -> Section:
     )  # fmt: skip
 
 
-def _mistakes(best: Trained, data: Labeled) -> Section:
+def _mistakes(best: Tested, data: Labeled) -> Section:
     wrong = np.flatnonzero(~best.correct)
     wrong = wrong[np.argsort(-best.confidence[wrong], kind='stable')][:MISTAKES]
     tiles = []
@@ -93,8 +86,6 @@ def _mistakes(best: Trained, data: Labeled) -> Section:
         true, found = (shown(data.classes[k[i]]) for k in (best.labels, best.predicted))
         caption = f'{true}: {found} {best.confidence[i]:.0%}'
         tiles.append(Tile(fit(image, HEIGHT, 2 * HEIGHT), caption))
-    if not tiles:
-        return Section('Surest mistakes')
-    grid = picture_grid([tiles[i : i + COLUMNS] for i in range(0, len(tiles), COLUMNS)])
+    rows = [tiles[i : i + COLUMNS] for i in range(0, len(tiles), COLUMNS)]
     caption = 'Test images: true class, then what the classifier says and how sure it is.'
-    return Section('Surest mistakes', pictures=[Picture('mistakes', grid, caption, wide=True)])
+    return pictures_section('Surest mistakes', rows, caption)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ttl_mm.errors import counted
 from ttl_mm.evaluation.feature_file import NO_IMAGE
 from ttl_mm.explore.embedding import AnyImages
+from ttl_mm.finetuning.use import say_left_out
 from ttl_mm.outputs import claim_file
 from ttl_mm.planning.image_sources import find_images
 from ttl_mm.tasks.classification.classifier import classify
@@ -51,9 +51,7 @@ def predict(
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [names[i] for i in kept], [labels[i] for i in kept], confidence[kept]
     write_predictions(path, *rows)
-    if broken := [name for name, is_good in zip(names, good) if not is_good]:
-        left_out = counted(len(broken), 'image')
-        say(f'left out {left_out} that cannot be read: {", ".join(broken[:3])}')
+    say_left_out([name for name, is_good in zip(names, good) if not is_good], say)
     counts = Counter(rows[1]).most_common()
     say('\n'.join(f'{count:8,}  {label}' for label, count in counts))
     say(str(path))

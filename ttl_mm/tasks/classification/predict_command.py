@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from ttl_mm.arguments import device, images, integer, output_file, weights
+from ttl_mm.arguments import device, images, integer, options_of, output_file, weights
 
 NAME = 'predict'
 HELP = 'label images with a classifier of ttl finetune: path, label and confidence as csv'
@@ -32,5 +32,4 @@ def run(args: Namespace) -> None:
     import ttl_mm.registry  # noqa: F401  isort: skip
     from ttl_mm.tasks.classification.predict import predict
 
-    own = ('command', 'run')  # of the command line itself
-    predict(**{name: value for name, value in vars(args).items() if name not in own})
+    predict(**options_of(args))

@@ -1,19 +1,18 @@
-"""Train one classifier and test it: a run that the same call continues."""
+"""A classifier as a task: its config, its file and its test."""
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from mmengine.config import Config
 
-from ttl_mm.checkpoint.sealed import checkpoint_files
 from ttl_mm.datasets.image_folder import ImageFolder
 from ttl_mm.datasets.name_list import write_name_list
-from ttl_mm.engine.runner.processes import train_in_processes
 from ttl_mm.evaluation.data import evaluation_pipeline
 from ttl_mm.files.plain_json import read_json
-from ttl_mm.planning.train_config import write_train_config
-from ttl_mm.pretraining import RunEndedError
+from ttl_mm.finetuning.job import Run, Task
 from ttl_mm.tasks.classification.classifier import classify, write_classifier
 from ttl_mm.tasks.classification.config import Training, classifier_config
 from ttl_mm.tasks.classification.labels import Labeled, Split
@@ -23,83 +22,73 @@ BEST = 'best_validation_score.pth'
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A finished run: its classifier, and what that says about the test images."""
+class ClassifierTask(Task):
+    """Train on some images, keep the best epoch by others, test on a third part."""
 
-    classifier: Path
-    validation: float  # score of the epoch that was kept
-    epoch: int  # which it was
-    predicted: np.ndarray  # (Q,) numbers of classes
-    confidence: np.ndarray  # (Q,) from 0 to 1
-    labels: np.ndarray  # (Q,) the truth
+    source: Source  # the backbone to start from
+    data: Labeled
+    splits: Callable[[int], dict[str, Split]]  # 'train' and 'val' for a seed
+    training: Training
+    device: str | None = None  # to test on; training takes a GPU if there is one
+
+    command = 'ttl finetune'
+    use = 'ttl predict IMAGES'
+    product = 'classifier'
+
+    def config(self, folder: Path, seed: int, random: bool) -> Config:
+        classes, splits = len(self.data.classes), self.splits(seed)
+        return classifier_config(self.source, classes, splits, folder, self.training, seed, random)
+
+    def checkpoint(self, folder: Path) -> Path:
+        """That of the best epoch."""
+        return folder / BEST
+
+    def write(self, checkpoint: Path, path: Path) -> None:
+        write_classifier(checkpoint, path, self.source, self.data.classes)
+
+    def test(self, path: Path, folder: Path) -> dict[str, Any]:
+        """What the classifier says about the test images, and which epoch it is of."""
+        test, names = self.data.test, folder / 'plan' / 'test.txt'
+        write_name_list(names, test.names)
+
+        def open_images(size: int) -> ImageFolder:
+            pipeline = evaluation_pipeline(size)
+            return ImageFolder(str(test.root), pipeline, str(names), with_label=True)
+
+        features = folder / 'test.features'
+        chances, _, _ = classify(path, open_images, features, device=self.device)
+        features.unlink()
+        best = read_json(folder / 'results.json')['best']
+        return {
+            'validation': best['validation/score'], 'epoch': best['epoch'],
+            'predicted': chances.argmax(1).tolist(),
+            'confidence': [round(float(value), 6) for value in chances.max(1)],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What the classifier of a run says about the test images."""
+
+    run: Run
+    labels: np.ndarray  # (Q,) the truth, numbers of classes
+
+    @property
+    def validation(self) -> float:
+        """Score of the epoch that was kept."""
+        return self.run.result['validation']
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """(Q,) numbers of classes."""
+        return np.array(self.run.result['predicted'])
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """(Q,) from 0 to 1."""
+        return np.array(self.run.result['confidence'])
 
     @property
     def correct(self) -> np.ndarray:
         """(Q,) booleans."""
         return self.predicted == self.labels
-
-
-def train_classifier(
-    source: Source, data: Labeled, splits: dict[str, Split], out: Path,
-    training: Training | None = None, seed: int = 0, random: bool = False,
-    device: str | None = None,
-) -> Trained:  # fmt: skip
-    """Train, keep the best epoch by validation, and test; interrupted, the same call continues.
-
-    Args:
-        source: The backbone to start from.
-        data: For its classes and its test images.
-        splits: 'train' and 'val', as :func:`ttl_mm.tasks.classification.labels.draw` gives them.
-        out: Folder of the run.
-        training: Choices of the user.
-        seed: Of everything that is random.
-        random: Start from random weights: the baseline.
-        device: Where to test; training takes a GPU if there is one.
-
-    Raises:
-        RunEndedError: Training was interrupted or stopped by a guard.
-    """
-    plan, classifier = out / 'plan', out / 'classifier.pth'
-    result = out / 'result.json'
-    if not result.is_file():
-        config = plan / 'config.py'
-        if not config.is_file():
-            cfg = classifier_config(source, len(data.classes), splits, plan, training, seed, random)
-            write_train_config(cfg, config, 'Planned by ttl finetune')
-        if not classifier.is_file():
-            if code := train_in_processes(config, out):
-                raise RunEndedError(f'{out} is not finished. The same line continues it.', code)
-            write_classifier(out / BEST, classifier, source, data.classes)
-        _test(classifier, data, out, device)
-        for path in checkpoint_files(out):  # of a finished run nobody needs them
-            path.unlink()
-    return _read(result, classifier, data)
-
-
-def _test(classifier: Path, data: Labeled, out: Path, device: str | None) -> None:
-    names = out / 'plan' / 'test.txt'
-    write_name_list(names, data.test.names)
-
-    def open_images(size: int) -> ImageFolder:
-        pipeline = evaluation_pipeline(size)
-        return ImageFolder(str(data.test.root), pipeline, str(names), with_label=True)
-
-    chances, _, _ = classify(classifier, open_images, out / 'test.features', device=device)
-    best = read_json(out / 'results.json')['best']
-    content = {
-        'validation': best['validation/score'], 'epoch': best['epoch'],
-        'predicted': chances.argmax(1).tolist(),
-        'confidence': [round(float(value), 6) for value in chances.max(1)],
-    }  # fmt: skip
-    partial = out / 'result.partial'
-    partial.write_text(json.dumps(content) + '\n')
-    partial.replace(out / 'result.json')
-    (out / 'test.features').unlink()
-
-
-def _read(result: Path, classifier: Path, data: Labeled) -> Trained:
-    found = read_json(result)
-    predicted, confidence = (np.array(found[name]) for name in ('predicted', 'confidence'))
-    return Trained(
-        classifier, found['validation'], found['epoch'], predicted, confidence, data.test.labels
-    )

@@ -1,7 +1,5 @@
 """Images with boxes in memory, whatever files they came from."""
 
-import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +10,6 @@ import numpy as np
 from ttl_mm.datasets.data_report import DataReport
 from ttl_mm.errors import UserError, did_you_mean
 
-SHARE = 0.2  # of the images that are held out where the data name no validation images
 OUTSIDE = 2  # pixels by which rounding may move a box beyond the edge of its image
 
 
@@ -57,16 +54,6 @@ class Boxes:
     def has_shapes(self) -> bool:
         """Whether every object to train on has one."""
         return all(t.shape for image in self.train for t in image.things if not t.crowd)
-
-
-def hold_out(images: Sequence[Annotated]) -> tuple[list[Annotated], list[Annotated]]:
-    """Four fifths to train on, and the fifth with the smallest SHA-256 of the names of files."""
-    if len(images) < 2:
-        raise UserError(f'{len(images)} image: two are needed, one to train on and one to test on.')
-    order = sorted(images, key=lambda i: hashlib.sha256(os.fsencode(i.path.name)).digest())
-    count = max(1, round(SHARE * len(images)))
-    held_out = {image.path for image in order[:count]}
-    return [i for i in images if i.path not in held_out], order[:count]
 
 
 def choose_classes(data: Boxes, wanted: Sequence[str] | None) -> None:

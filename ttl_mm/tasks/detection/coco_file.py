@@ -1,8 +1,6 @@
 """Boxes as COCO json: images with what was found, or with the truth."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ttl_mm.tasks.detection.annotated import Annotated
@@ -64,10 +62,3 @@ def _images(names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[dict
 
 def _categories(classes: Sequence[str]) -> list[dict]:
     return [{'id': number, 'name': name} for number, name in enumerate(classes, 1)]
-
-
-def write_json(content: Any, path: Path) -> None:
-    """Write it complete or not at all."""
-    partial = path.with_name(f'{path.name}.partial')
-    partial.write_text(json.dumps(content) + '\n')
-    partial.replace(path)

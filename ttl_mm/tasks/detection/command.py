@@ -4,23 +4,26 @@ from argparse import ArgumentParser, Namespace
 
 from ttl_mm.arguments import (
     add_cfg_options,
-    device,
     input_file,
     input_path,
     integer,
     number,
-    output_file,
-    output_folder,
+    options_of,
+    text,
     weights,
 )
-from ttl_mm.arguments import text as words
 from ttl_mm.errors import UserError
+from ttl_mm.finetuning.options import add_training, add_use
 
 NAME = 'detect'
 HELP = 'object detection: train a detector on your own boxes, use it, check a run'
 TRAIN = 'train a detector on COCO json, VOC folders or YOLO text files, from pre-trained weights'
 RUN = 'find objects in images: boxes as COCO json, and pictures'
 CHECK = 'check data, compiled ops and initial weights of a detection config before training'
+DATA = (
+    'a COCO json or its folder, a VOC folder (JPEGImages, Annotations), or a YOLO folder '
+    '(images, labels)'
+)
 MODELS = ('mask-rcnn-fpn', 'faster-rcnn-fpn', 'faster-rcnn-c4', 'retinanet')
 
 
@@ -40,60 +43,35 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_train(parser: ArgumentParser) -> None:
-    parser.set_defaults(work=_train)
     add = parser.add_argument
-    text = (
-        'a COCO json or its folder, a VOC folder (JPEGImages, Annotations), or a YOLO folder '
-        '(images, labels)'
-    )
-    add('data', type=input_path, metavar='DATA', help=text)
-    text = 'the backbone to start from: a ResNet in any layout, or ttl_mm://NAME'
-    add('--weights', type=weights, metavar='CHECKPOINT', required=True, help=text)
-    text = 'detector (default: mask-rcnn-fpn if all objects have shapes, else faster-rcnn-fpn)'
-    add('--model', choices=MODELS, help=text)
+    add('data', type=input_path, metavar='DATA', help=DATA)
+    add_training(
+        parser, 'DATA',
+        weights='the backbone to start from: a ResNet in any layout, or ttl_mm://NAME',
+        epochs='length of a run (default: fitted to the number of images, 12 to 150)',
+        batch_size='images of a step (default: 4)',
+        rate='learning rate for 16 images (default: that of the recipe)',
+        size='short side of the images (default: 800)',
+    )  # fmt: skip
+    shown = 'detector (default: mask-rcnn-fpn if all objects have shapes, else faster-rcnn-fpn)'
+    add('--model', choices=MODELS, help=shown)
     shown = 'classes to learn (default: all)'
-    add('--classes', nargs='+', type=words, metavar='NAME', help=shown)
-    text = 'do not train from random weights for comparison'
-    add('--no-baseline', action='store_true', help=text)
-    text = 'length of a run (default: fitted to the number of images, 12 to 150)'
-    add('--epochs', type=integer(1), metavar='N', help=text)
-    text = 'images of a step (default: 4)'
-    add('--batch-size', type=integer(1), default=4, metavar='N', help=text)
-    text = 'learning rate for 16 images (default: that of the recipe)'
-    add('--rate', type=number(0, above=True), metavar='R', help=text)
-    text = 'short side of the images (default: 800)'
-    add('--size', type=integer(32, 4096), default=800, metavar='PIXELS', help=text)
-    text = 'processes that load images (default: 2)'
-    add('--workers', type=integer(0, 512), default=2, metavar='N', help=text)
+    add('--classes', nargs='+', type=text, metavar='NAME', help=shown)
     add('--seed', type=integer(0), default=0, metavar='N', help='default: 0')
-    add('--device', type=device, help='where to test, such as cuda:1 or cpu')
-    text = 'folder for everything (default: one below work_dirs, named after DATA)'
-    add('--out', type=output_folder, metavar='DIR', help=text)
-    text = 'write the config for tools/train.py instead of training'
-    add('--config-out', type=output_file, metavar='FILE', help=text)
+    parser.set_defaults(work=_train, batch_size=4, size=800)
 
 
 def _add_run(parser: ArgumentParser) -> None:
-    parser.set_defaults(work=_run)
-    add = parser.add_argument
-    text = 'folders of any depth, or lists of files'
-    add('images', nargs='+', type=input_path, metavar='IMAGES', help=text)
-    text = 'detector.pth of `ttl detect train`'
-    add('--weights', type=weights, metavar='FILE', required=True, help=text)
-    text = 'folder for detections.json and pictures (default: detections)'
-    add('--out', type=output_folder, metavar='DIR', default='detections', help=text)
-    text = 'leave out boxes with a lower score (default: 0.3)'
-    add('--score', type=number(0, 1), default=0.3, metavar='S', help=text)
-    text = 'images to draw (default: 50)'
-    add('--pictures', type=integer(0), default=50, metavar='N', help=text)
-    add('--device', type=device, help='such as cuda:1 or cpu (default: a GPU if there is one)')
-    add('--overwrite', action='store_true', help='replace what others wrote into the folder')
+    weights, out = 'detector.pth of `ttl detect train`', 'folder for detections.json and pictures'
+    add_use(parser, weights=weights, out=f'{out} (default: detections)')
+    shown = 'leave out boxes with a lower score (default: 0.3)'
+    parser.add_argument('--score', type=number(0, 1), default=0.3, metavar='S', help=shown)
+    parser.set_defaults(work=_run, out='detections')
 
 
 def run(args: Namespace) -> None:
     """Run one of the jobs."""
-    own = ('command', 'job', 'run', 'work')  # of the command line itself
-    args.work(**{name: value for name, value in vars(args).items() if name not in own})
+    args.work(**options_of(args))
 
 
 def _train(no_baseline: bool, **options) -> None:

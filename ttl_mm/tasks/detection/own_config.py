@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 from mmengine.config import Config
 
 from ttl_mm.config import read_config
-from ttl_mm.evaluation.resnet import Backbone
 from ttl_mm.files.recipes import recipes_root
+from ttl_mm.finetuning.resnet import Backbone
+from ttl_mm.finetuning.schedule import Schedule, set_workers
 
 RECIPES = {
     'mask-rcnn-fpn': 'mask-rcnn_r50-fpn_1x_coco.py',
@@ -34,27 +34,19 @@ def _read(model: str) -> Config:
     return read_config(recipes_root() / 'projects/detection/configs' / RECIPES[model])
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """What of the training can be chosen; None leaves it to the number of images."""
+def epochs_for(schedule: Schedule, images: int) -> int:
+    """Those of 1x on COCO; on fewer images more, so that visits fall as their square root.
 
-    epochs: int | None = None
-    batch_size: int = 4
-    rate: float | None = None  # for 16 images, as in the recipes
-    workers: int = 2
+    >>> [epochs_for(Schedule(), images) for images in (117_266, 10_000, 9)]
+    [12, 41, 150]
+    """
+    fitted = round(COCO_EPOCHS * math.sqrt(COCO_IMAGES / max(1, images)))
+    return schedule.epochs or min(MOST_EPOCHS, max(COCO_EPOCHS, fitted))
 
-    def epochs_for(self, images: int) -> int:
-        """Those of 1x on COCO; on fewer images more, so that visits fall as their square root.
 
-        >>> Schedule().epochs_for(117_266), Schedule().epochs_for(10_000), Schedule().epochs_for(9)
-        (12, 41, 150)
-        """
-        fitted = round(COCO_EPOCHS * math.sqrt(COCO_IMAGES / max(1, images)))
-        return self.epochs or min(MOST_EPOCHS, max(COCO_EPOCHS, fitted))
-
-    def steps_for(self, images: int) -> int:
-        """Steps of a run."""
-        return max(1, math.ceil(self.epochs_for(images) * images / self.batch_size))
+def steps_for(schedule: Schedule, images: int) -> int:
+    """Steps of a run."""
+    return max(1, math.ceil(epochs_for(schedule, images) * images / schedule.batch_size))
 
 
 def detector_config(
@@ -72,14 +64,14 @@ def detector_config(
     cfg = copy.deepcopy(_read(model))
     net, share = cfg.model, size / SIZE
     net.data_preprocessor.update(mean=list(backbone.mean), std=list(backbone.std))
-    init: dict[str, Any] = {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': backbone.weights}
+    init = backbone.start(random)
     net.backbone = {
         **backbone.config, 'norm_cfg': net.backbone.norm_cfg, 'norm_eval': False,
         'frozen_stages': -1, 'style': 'pytorch', 'zero_init_residual': False,
-        'init_cfg': None if random else init,
+        'init_cfg': init,
     }  # fmt: skip
     if model == 'faster-rcnn-c4':
-        _fit_c4(net, backbone, share, None if random else init)
+        _fit_c4(net, backbone, share, init)
     else:
         _fit_fpn(net, backbone, share)
     if 'roi_head' in net:
@@ -209,8 +201,7 @@ def _set_data(
         (cfg.train_dataloader, 'train', train), (cfg.val_dataloader, 'val', val),
     ):  # fmt: skip
         loader.dataset = {**source, 'split': split, 'pipeline': pipeline}
-        loader.num_workers = schedule.workers
-        loader.persistent_workers = schedule.workers > 0
+        set_workers(loader, schedule.workers)
     cfg.train_dataloader.batch_size = schedule.batch_size
     cfg.test_dataloader = cfg.val_dataloader
     cfg.val_evaluator = cfg.test_evaluator = {'type': 'ttl_mm.BoxMetric'}
@@ -218,7 +209,7 @@ def _set_data(
 
 def _set_length(cfg: Config, schedule: Schedule, images: int) -> None:
     """The shares of warm-up and of the drops of the rate stay, as does the rate of an image."""
-    steps, batch = schedule.steps_for(images), schedule.batch_size
+    steps, batch = steps_for(schedule, images), schedule.batch_size
     rate = cfg.optim_wrapper.optimizer.lr if schedule.rate is None else schedule.rate
     cfg.optim_wrapper.optimizer.lr = rate * batch / RATE_IMAGES
     warm_up, drops = cfg.param_scheduler

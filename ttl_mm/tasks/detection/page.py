@@ -5,12 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from ttl_mm.datasets.decode import decode_image
-from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
-from ttl_mm.report import Picture, Section, Table, load_run
+from ttl_mm.datasets.picture_grid import Tile, fit
+from ttl_mm.finetuning.job import Run
+from ttl_mm.finetuning.pages import (
+    Curve,
+    percent,
+    pictures_section,
+    training_section,
+    write_job_page,
+)
+from ttl_mm.report import Section, Table
 from ttl_mm.report.axes import ITERATIONS
-from ttl_mm.report.figures import curves
 from ttl_mm.report.html import shown
-from ttl_mm.report.page import write_page
 from ttl_mm.tasks.detection.annotated import Annotated, Boxes
 from ttl_mm.tasks.detection.ap_tables import (
     COCO_FIGURES,
@@ -23,28 +29,32 @@ from ttl_mm.tasks.detection.detector import Found
 from ttl_mm.tasks.detection.draw_boxes import Label, draw_boxes
 
 WORST, HEIGHT = 8, 260  # pictures, and their pixels
+CURVES = (
+    Curve(
+        'ap50', 'voc/coco101_AP50', 'box AP50', 'Box AP50 on the validation images, by steps.',
+        axis=ITERATIONS,
+    ),
+    Curve('loss', 'loss', 'loss', 'Training loss.', measured=False, axis=ITERATIONS),
+)  # fmt: skip
 
 
 def write_detector_page(
-    out: Path, boxes: Boxes, figures: dict[str, dict[str, Any]], found: Sequence[Found], lead: str
+    out: Path, boxes: Boxes, runs: Sequence[Run], found: Sequence[Found], lead: str
 ) -> Path:
     """Write ``page/index.html`` into ``out``.
 
     Args:
         out: Folder of the job.
         boxes: The data.
-        figures: By start, as :func:`ttl_mm.tasks.detection.ap_tables.measure` gives them.
+        runs: With figures as :func:`ttl_mm.tasks.detection.ap_tables.measure` gives them.
         found: What the detector that is kept finds in the validation images.
         lead: The sentence below the title.
     """
-    sections = [_overall(figures), _classes(figures), _curves(out, figures), _worst(boxes, found)]
-    sections = [section for section in sections if section.tables or section.pictures]
+    figures = {run.start: run.result for run in runs}
+    sections = [_overall(figures), _classes(figures), training_section(runs, CURVES),
+                _worst(boxes, found)]  # fmt: skip
     title = f'A detector for {len(boxes.classes)} classes'
-    return write_page(title, lead, sections, out / 'page', command='ttl detect train')
-
-
-def _percent(value: float | None) -> str:
-    return 'none' if value is None else f'{100 * value:.1f}'
+    return write_job_page(out, 'ttl detect train', title, lead, sections)
 
 
 def _overall(figures: dict[str, dict[str, Any]]) -> Section:
@@ -52,7 +62,7 @@ def _overall(figures: dict[str, dict[str, Any]]) -> Section:
     for kind in ('COCO boxes', 'COCO masks', 'VOC boxes'):
         having = {start: found[kind] for start, found in figures.items() if kind in found}
         names = COCO_FIGURES if kind.startswith('COCO') else COCO_FIGURES[:3]
-        rows = [[start, *(_percent(f[name]) for name in names)] for start, f in having.items()]
+        rows = [[start, *(percent(f[name]) for name in names)] for start, f in having.items()]
         if rows:
             tables.append(Table([f'{kind}, in %', *names], rows))
     text = (
@@ -71,7 +81,7 @@ def _classes(figures: dict[str, dict[str, Any]]) -> Section:
             shown(name),
             str(names[name]['objects']),
             *(
-                _percent(found['classes'][name][key])
+                percent(found['classes'][name][key])
                 for key in ('COCO AP', 'VOC AP50')
                 for found in figures.values()
             ),
@@ -79,17 +89,6 @@ def _classes(figures: dict[str, dict[str, Any]]) -> Section:
         for name in names
     ]
     return Section('Classes', tables=[Table(header, rows)])
-
-
-def _curves(out: Path, figures: dict[str, Any]) -> Section:
-    runs = [load_run(out / 'runs' / start, start) for start in figures]
-    charts = {
-        'ap50': curves(runs, 'voc/coco101_AP50', 'box AP50', ITERATIONS, markers=True),
-        'loss': curves(runs, 'loss', 'loss', ITERATIONS),
-    }
-    captions = {'ap50': 'Box AP50 on the validation images, by steps.', 'loss': 'Training loss.'}
-    pictures = [Picture(k, chart, captions[k]) for k, chart in charts.items() if chart is not None]
-    return Section('Training', pictures=pictures)
 
 
 def _worst(boxes: Boxes, found: Sequence[Found]) -> Section:
@@ -103,12 +102,8 @@ def _worst(boxes: Boxes, found: Sequence[Found]) -> Section:
         said = draw_boxes(pixels, found_labels(found[number].above(SEEN), boxes.classes))
         words = f'{count} mistake{"s" if count > 1 else ""}'
         rows.append([Tile(fit(truth, HEIGHT), name), Tile(fit(said, HEIGHT), words)])
-    if not rows:
-        return Section('Worst images')
     caption = f'Left the truth, right what the detector finds with a score of {SEEN} or more.'
-    return Section(
-        'Worst images', pictures=[Picture('worst', picture_grid(rows), caption, wide=True)]
-    )
+    return pictures_section('Worst images', rows, caption)
 
 
 def truth_labels(image: Annotated, classes: Sequence[str]) -> list[Label]:

@@ -10,13 +10,13 @@ from ttl_mm.errors import UserError
 from ttl_mm.files.image_header import EXTENSIONS
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.files.regular import ANNOTATIONS, TEXT, read_bytes, read_text
+from ttl_mm.finetuning.hold_out import HOW, hold_out
 from ttl_mm.tasks.detection.annotated import (
     Annotated,
     Boxes,
     Thing,
     check_boxes,
     choose_classes,
-    hold_out,
 )
 from ttl_mm.tasks.detection.checks import check_coco, check_voc_names
 from ttl_mm.tasks.detection.yolo_names import yolo_names
@@ -75,8 +75,7 @@ def _split(
     if not all(report.usable for report in reports):
         return Boxes(kind, images, [], '', reports)
     train, val = hold_out(images)
-    how = 'a fifth of the images, chosen by the hash of their names'
-    return Boxes(kind, train, val, how, reports, listed=tuple(listed))
+    return Boxes(kind, train, val, HOW, reports, listed=tuple(listed))
 
 
 # --- COCO -------------------------------------------------------------------------------------

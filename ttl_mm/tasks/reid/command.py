@@ -2,7 +2,15 @@
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from ttl_mm.arguments import device, input_file, input_folder, integer, output_folder, weights
+from ttl_mm.arguments import (
+    device,
+    input_file,
+    input_folder,
+    integer,
+    options_of,
+    output_folder,
+    weights,
+)
 
 NAME = 'reid'
 HELP = 'person re-identification: evaluate a checkpoint, check the data, make a small set'
@@ -68,8 +76,7 @@ def count_or_all(text: str) -> int | None:
 
 def run(args: Namespace) -> None:
     """Run one of the three jobs."""
-    own = ('command', 'job', 'run', 'work')  # of the command line itself
-    args.work(**{name: value for name, value in vars(args).items() if name not in own})
+    args.work(**options_of(args))
 
 
 def _evaluate(**options) -> None:

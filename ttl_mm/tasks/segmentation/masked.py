@@ -1,6 +1,5 @@
 """Images with a mask each, of VOC style or of ADE style, read where they lie."""
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from ttl_mm.datasets.decode import BadImageError, open_image
 from ttl_mm.errors import UserError
 from ttl_mm.files.image_header import EXTENSIONS, open_with_pillow
 from ttl_mm.files.regular import NAMES, TEXT, read_bytes, read_text
+from ttl_mm.finetuning.hold_out import HOW, hold_out
 
 VAL_WORDS = ('val', 'valid', 'validation', 'test', 'testing')
 TRAIN_WORDS = ('train', 'training')
@@ -134,8 +134,13 @@ def _read_pairs(root: Path) -> Masks:
 
 
 def _match(images: Path, masks: Path) -> list[Masked]:
-    files = [p for p in sorted(images.iterdir()) if p.suffix.lower() in EXTENSIONS]
-    return [Masked(path, masks / f'{path.stem}.png') for path in files]
+    """Pairs by the names of files; one of the two may be missing, which is found out later."""
+    files = {p.stem: p for p in sorted(images.iterdir()) if p.suffix.lower() in EXTENSIONS}
+    found = {p.stem: p for p in sorted(masks.glob('*.png'))}
+    return [
+        Masked(files.get(stem, images / f'{stem}.jpg'), found.get(stem, masks / f'{stem}.png'))
+        for stem in sorted(files.keys() | found.keys())
+    ]
 
 
 def _names(root: Path) -> tuple[str, ...]:
@@ -153,15 +158,8 @@ def _split(
 ) -> Masks:
     if 'val' in pairs and 'train' in pairs:
         return Masks(pairs['train'], pairs['val'], tuple(classes), zero_is_none, how)
-    images = [pair for found in pairs.values() for pair in found]
-    if len(images) < 2:
-        raise UserError(f'{len(images)} image: two are needed, one to train on and one to test on.')
-    order = sorted(images, key=lambda p: hashlib.sha256(os.fsencode(p.path.name)).digest())
-    count = max(1, round(len(images) / 5))
-    how = 'a fifth of the images, chosen by the hash of their names'
-    held_out = {*order[:count]}
-    train = [pair for pair in images if pair not in held_out]
-    return Masks(train, order[:count], tuple(classes), zero_is_none, how)
+    train, val = hold_out([pair for found in pairs.values() for pair in found])
+    return Masks(train, val, tuple(classes), zero_is_none, HOW)
 
 
 def _check(data: Masks) -> None:

@@ -1,31 +1,20 @@
 """The config of ``ttl segment train``: the recipe of projects/segmentation, fitted to the data."""
 
 import copy
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from mmengine.config import Config
 
 from ttl_mm.config import read_config
-from ttl_mm.evaluation.resnet import Backbone
 from ttl_mm.files.recipes import recipes_root
+from ttl_mm.finetuning.resnet import Backbone
+from ttl_mm.finetuning.schedule import Schedule, fitted_epochs, set_epochs, set_workers
 
 RECIPE = 'projects/segmentation/configs/fcn_r50_voc_50e.py'
 SIZE = 513  # edge of the patches in the recipe
 STEPS = 400  # at least, however few the images are
 VALIDATIONS = 10  # of a run
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What of the training can be chosen; None leaves it to the recipe and the images."""
-
-    epochs: int | None = None
-    batch_size: int = 4
-    rate: float | None = None  # for 16 images, as in the recipe
-    workers: int = 2
 
 
 @cache
@@ -38,9 +27,8 @@ def model_config(backbone: Backbone, classes: int, random: bool = True) -> Confi
     cfg = copy.deepcopy(_read())
     net = cfg.model
     net.data_preprocessor.update(mean=list(backbone.mean), std=list(backbone.std))
-    init: dict[str, Any] = {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': backbone.weights}
     kept = {key: net.backbone[key] for key in ('strides', 'dilations', 'out_indices', 'norm_cfg')}
-    net.backbone = {**backbone.config, **kept, 'init_cfg': None if random else init}
+    net.backbone = {**backbone.config, **kept, 'init_cfg': backbone.start(random)}
     net.update(in_channels=backbone.channels[3], channels=backbone.width, num_classes=classes)
     return cfg
 
@@ -73,7 +61,7 @@ def training_config(
     for name in ('train', 'val'):
         loader = cfg[f'{name}_dataloader']
         loader.dataset.data = str(Path(data).resolve())
-        loader.num_workers, loader.persistent_workers = schedule.workers, schedule.workers > 0
+        set_workers(loader, schedule.workers)
     cfg.train_dataloader.batch_size = batch
     cfg.train_dataloader.dataset.pipeline[1].size = size
     cfg.val_dataloader.dataset.pipeline = plain_pipeline(size)
@@ -81,18 +69,11 @@ def training_config(
     rate = cfg.optim_wrapper.optimizer.lr if schedule.rate is None else schedule.rate
     cfg.optim_wrapper.optimizer.lr = rate * batch / cfg.auto_scale_lr.base_batch_size
     cfg.auto_scale_lr.base_batch_size = batch
-    _set_length(cfg, schedule.epochs or fitted_epochs(cfg.train_cfg.max_epochs, images // batch))
+    fitted = fitted_epochs(cfg.train_cfg.max_epochs, images // batch, STEPS)
+    set_epochs(cfg, schedule.epochs or fitted, VALIDATIONS)
+    cfg.default_hooks.logger.interval = 10
     cfg.randomness = {'seed': seed}
     return cfg
-
-
-def fitted_epochs(epochs: int, steps: int) -> int:
-    """Epochs of so many steps each: those of the recipe, or more where that is too short a run.
-
-    >>> fitted_epochs(50, 100), fitted_epochs(50, 2)
-    (50, 200)
-    """
-    return max(epochs, -(-STEPS // steps))
 
 
 def plain_pipeline(size: int) -> list[dict]:
@@ -102,13 +83,3 @@ def plain_pipeline(size: int) -> list[dict]:
         {'type': 'ttl_mm.ShortSide', 'size': size},
         {'type': 'ttl_mm.PackMasked'},
     ]
-
-
-def _set_length(cfg: Config, epochs: int) -> None:
-    share = epochs / cfg.train_cfg.max_epochs
-    (drops,) = cfg.param_scheduler
-    drops.milestones = [max(1, round(share * epoch)) for epoch in drops.milestones]
-    interval = max(1, epochs // VALIDATIONS)
-    cfg.train_cfg.update(max_epochs=epochs, val_interval=interval)
-    cfg.default_hooks.checkpoint.interval = interval
-    cfg.default_hooks.logger.interval = 10

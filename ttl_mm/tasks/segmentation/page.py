@@ -1,66 +1,60 @@
 """The page of ``ttl segment train``: tables, curves, and the worst images."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ttl_mm.datasets.decode import decode_image
-from ttl_mm.datasets.picture_grid import Tile, fit, picture_grid
-from ttl_mm.report import Picture, Section, Table, load_run
-from ttl_mm.report.figures import curves
+from ttl_mm.datasets.picture_grid import Tile, fit
+from ttl_mm.finetuning.job import Run
+from ttl_mm.finetuning.pages import (
+    Curve,
+    percent,
+    pictures_section,
+    training_section,
+    write_job_page,
+)
+from ttl_mm.report import Section, Table
 from ttl_mm.report.html import shown
-from ttl_mm.report.page import write_page
 from ttl_mm.tasks.segmentation.masked import Masked, Masks, colored, read_mask
 from ttl_mm.tasks.segmentation.mean_iou import confusion
 
 WORST, HEIGHT = 8, 200  # pictures, and their pixels
+CURVES = (
+    Curve('miou', 'segmentation/mIoU', 'mIoU in %', 'Mean IoU on the validation images.'),
+    Curve('loss', 'loss', 'loss', 'Training loss.', measured=False),
+)
 
 
 def write_segmenter_page(
-    out: Path, masks: Masks, figures: dict[str, dict[str, Any]],
-    found: Iterable[np.ndarray | None], lead: str,
+    out: Path, masks: Masks, runs: Sequence[Run], found: Iterable[np.ndarray | None], lead: str
 ) -> Path:  # fmt: skip
     """Write ``page/index.html`` into ``out``.
 
     Args:
         out: Folder of the job.
         masks: The data.
-        figures: By start.
+        runs: With their figures.
         found: What the network that is kept finds in the validation images.
         lead: The sentence below the title.
     """
-    sections = [_tables(figures), _curves(out, figures), _worst(masks, found)]
-    sections = [section for section in sections if section.tables or section.pictures]
+    figures = {run.start: run.result for run in runs}
+    sections = [_tables(figures), training_section(runs, CURVES), _worst(masks, found)]
     title = f'Segmentation into {len(masks.classes)} classes'
-    return write_page(title, lead, sections, out / 'page', command='ttl segment train')
-
-
-def _percent(value: float | None) -> str:
-    return 'none' if value is None else f'{100 * value:.1f}'
+    return write_job_page(out, 'ttl segment train', title, lead, sections)
 
 
 def _tables(figures: dict[str, dict[str, Any]]) -> Section:
-    rows = [[s, _percent(f['mIoU']), _percent(f['pixels'])] for s, f in figures.items()]
+    rows = [[s, percent(f['mIoU']), percent(f['pixels'])] for s, f in figures.items()]
     names = next(iter(figures.values()))['classes']
-    each = [[shown(n), *(_percent(f['classes'][n]) for f in figures.values())] for n in names]
+    each = [[shown(n), *(percent(f['classes'][n]) for f in figures.values())] for n in names]
     text = 'Intersection over union on the validation images after the last step.'
     return Section(
         'Intersection over union', text,
         [Table(['in %', 'mean', 'correct pixels'], rows), Table(['class', *figures], each)],
     )  # fmt: skip
-
-
-def _curves(out: Path, figures: dict[str, Any]) -> Section:
-    runs = [load_run(out / 'runs' / start, start) for start in figures]
-    charts = {
-        'miou': curves(runs, 'segmentation/mIoU', 'mIoU in %', markers=True),
-        'loss': curves(runs, 'loss', 'loss'),
-    }
-    captions = {'miou': 'Mean IoU on the validation images.', 'loss': 'Training loss.'}
-    pictures = [Picture(k, chart, captions[k]) for k, chart in charts.items() if chart is not None]
-    return Section('Training', pictures=pictures)
 
 
 def _worst(masks: Masks, found: Iterable[np.ndarray | None]) -> Section:
@@ -80,9 +74,4 @@ def _worst(masks: Masks, found: Iterable[np.ndarray | None]) -> Section:
         ]
         for share, pair, mask in judged
     ]
-    if not rows:
-        return Section('Worst images')
-    caption = 'Image, true classes, and what was found.'
-    return Section(
-        'Worst images', pictures=[Picture('worst', picture_grid(rows), caption, wide=True)]
-    )
+    return pictures_section('Worst images', rows, 'Image, true classes, and what was found.')

@@ -1,46 +1,28 @@
-"""A segmentation network in one file, and the classes of pixels that it finds.
-
-Nothing in the file is executed: it names a ResNet and the classes; the network is built from these,
-and the tensors must be its own.
-"""
+"""A segmentation network in one file, and the classes of pixels that it finds."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
-from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DefaultScope
 
 import ttl_mm.tasks.segmentation.parts  # noqa: F401 registers what the config names
-from ttl_mm.checkpoint.load import refuse_bad_tensors, resolve, tensors_of
-from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.datasets.decode import BadImageError
-from ttl_mm.errors import UserError
-from ttl_mm.evaluation.model import choose_device
-from ttl_mm.evaluation.resnet import Backbone, read_description
-from ttl_mm.models.build_loaded import build_loaded
+from ttl_mm.finetuning.network_file import Kind, open_network
+from ttl_mm.finetuning.resnet import Described
 from ttl_mm.tasks.segmentation.own_config import model_config, plain_pipeline
-from ttl_mm.version import __version__
 
+FCN = 'fcn'  # the model that a file names
 REMEDY = 'name the segmenter.pth of `ttl segment train`'
+KIND = Kind('segmenter', 'segmentation network', [FCN], 255, REMEDY)
 
 
-def write_segmenter(
-    checkpoint: Path, path: Path, backbone: Backbone, classes: Sequence[str], size: int
-) -> None:
-    """Write the model of a run without the state of its training."""
-    state = {n: t.clone() for n, t in tensors_of(read_checkpoint(checkpoint)).items()}
-    meta: dict[str, Any] = {
-        'segmenter': 'fcn', 'classes': list(classes), 'backbone': backbone.config,
-        'input': {'size': size, 'mean': list(backbone.mean), 'std': list(backbone.std)},
-        'written_by': f'ttl_mm {__version__}',
-    }  # fmt: skip
-    partial = path.with_name(f'{path.name}.partial')
-    torch.save({'state_dict': state, 'meta': meta}, partial)
-    partial.replace(path)
+def _config(found: Described) -> Config:
+    return model_config(found.backbone(), len(found.classes))
 
 
 class Segmenter:
@@ -55,23 +37,10 @@ class Segmenter:
     """
 
     def __init__(self, weights: str | Path, device: str | None = None) -> None:
-        content = read_checkpoint(resolve(weights))
-        found = read_description(content.get('meta'), 'segmenter')
-        if found is None:
-            raise UserError(f'{weights} holds no segmentation network: {REMEDY}.')
-        if found.model != 'fcn' or not 1 <= len(found.classes) <= 255:
-            raise UserError(
-                f'{weights} names the network {found.model!r} for {len(found.classes)} classes, '
-                f'which is refused: {REMEDY}.'
-            )
-        self.classes, self.size = found.classes, found.size
-        cfg = model_config(found.backbone(), len(self.classes))
-        state = tensors_of(content)
-        refuse_bad_tensors(state, str(weights))
-        self.model: Any = revert_sync_batchnorm(build_loaded(cfg.model, state, str(weights)))
+        known, network = open_network(KIND, weights, _config, 'mmpretrain', device)
+        self.classes, self.size, self.model = known.classes, known.size, cast(Any, network)
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.pipeline = Compose(plain_pipeline(self.size))
-        self.model.to(choose_device(device)).eval()
 
     @torch.no_grad()
     def find(self, paths: Sequence[Path]) -> Iterator[np.ndarray | None]:

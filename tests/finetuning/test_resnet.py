@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ttl_mm.errors import UserError
-from ttl_mm.evaluation.resnet import checked_backbone, read_description
+from ttl_mm.finetuning.resnet import checked_backbone, read_description
 
 INPUT = {'size': 64, 'mean': [1, 2.5, 3], 'std': (4, 5, 6)}
 META = {

@@ -46,6 +46,12 @@ class Backbone:
         """Channels of what is built on it: 256 for the usual ResNets, fewer for narrow ones."""
         return 4 * self.config.get('base_channels', 64)
 
+    def start(self, random: bool) -> dict[str, Any] | None:
+        """The ``init_cfg`` of a network that begins with the file, or with random weights."""
+        if random:
+            return None
+        return {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': self.weights}
+
     @property
     def options(self) -> dict[str, Any]:
         """What tells this ResNet from the usual one of its depth."""
