@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from ttl_mm.datasets.data_report import DataReport
@@ -44,16 +45,17 @@ def check_voc_names(
             report.errors['missing annotation file'].append(f'{name}.xml')
             continue
         try:
-            found = _voc_objects(folder / 'Annotations' / f'{name}.xml', classes)
+            _, found = read_voc(folder / 'Annotations' / f'{name}.xml', classes)
         except (ElementTree.ParseError, ValueError, OSError) as error:
             report.errors['unreadable annotation file'].append(f'{name}.xml ({error})')
             continue
         objects += len(found)
         if not found:
             report.notes['image without objects'].append(f'{name}.jpg')
-        for kind, (left, top, right, bottom) in found:
+        for thing in found:
+            left, top, right, bottom = thing.corners
             if not (left < right and top < bottom and math.isfinite(right - left + bottom - top)):
-                report.errors['box without area'].append(f'{name}.xml {kind}')
+                report.errors['box without area'].append(f'{name}.xml {thing.name}')
     _count(report, title, len(names), objects)
     return report
 
@@ -64,23 +66,38 @@ def _count(report: DataReport, path: Path | str, images: int, objects: int) -> N
         report.errors['file that lists no object of a known class'].append(str(path))
 
 
-def _voc_objects(
-    path: Path, classes: Collection[str] | None
-) -> list[tuple[str, tuple[float, ...]]]:
-    """Class and box of each object, from the same XML elements that mmdet reads."""
+class VOCObject(NamedTuple):
+    """An object as a file describes it."""
+
+    name: str
+    corners: tuple[float, ...]  # left, top, right, bottom: pixels from 1 on, all inclusive
+    hard: bool
+
+
+def read_voc(
+    path: Path, classes: Collection[str] | None = None
+) -> tuple[tuple[int, int] | None, list[VOCObject]]:
+    """Width and height, if the file has them, and the objects: the XML elements that mmdet reads.
+
+    Of objects of other classes than ``classes`` nothing but the name is read, as there.
+
+    Raises:
+        ValueError: Something is missing or no number; or it is no plain XML.
+    """
     text = read_bytes(path)
     if b'<!DOCTYPE' in text or b'<!ENTITY' in text:  # which can make megabytes of a line
         raise ValueError('it defines entities')
     root = ElementTree.fromstring(text)
-    for size in root.findall('size'):
-        int(_text(size, 'width')), int(_text(size, 'height'))
+    sizes = [(int(_text(s, 'width')), int(_text(s, 'height'))) for s in root.findall('size')]
     found = []
     for item in root.findall('object'):
-        kind = _text(item, 'name')
-        if classes is None or kind in classes:
-            corners = ('xmin', 'ymin', 'xmax', 'ymax')
-            found.append((kind, tuple(float(_text(item, f'bndbox/{c}')) for c in corners)))
-    return found
+        name = _text(item, 'name')
+        if classes is not None and name not in classes:
+            continue
+        corners = (float(_text(item, f'bndbox/{c}')) for c in ('xmin', 'ymin', 'xmax', 'ymax'))
+        hard = (item.findtext('difficult') or '0').strip() == '1'
+        found.append(VOCObject(name, tuple(corners), hard))
+    return (sizes[0] if sizes else None), found
 
 
 def _text(element: ElementTree.Element, path: str) -> str:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 from ttl_mm.datasets.data_report import DataReport, require_usable
 from ttl_mm.datasets.decode import BadImageError, open_image
 from ttl_mm.errors import UserError
 from ttl_mm.files.image_header import EXTENSIONS
 from ttl_mm.files.plain_json import read_json
-from ttl_mm.files.regular import ANNOTATIONS, TEXT, read_bytes, read_text
+from ttl_mm.files.regular import ANNOTATIONS, TEXT, read_text
 from ttl_mm.finetuning.hold_out import HOW, hold_out
 from ttl_mm.tasks.detection.annotated import (
     Annotated,
@@ -18,7 +17,7 @@ from ttl_mm.tasks.detection.annotated import (
     check_boxes,
     choose_classes,
 )
-from ttl_mm.tasks.detection.checks import check_coco, check_voc_names
+from ttl_mm.tasks.detection.checks import check_coco, check_voc_names, read_voc
 from ttl_mm.tasks.detection.yolo_names import yolo_names
 
 VAL_WORDS = ('val', 'valid', 'validation', 'test')
@@ -195,20 +194,12 @@ def _voc_lists(folder: Path) -> dict[str, list[str]]:
 
 def _voc_image(folder: Path, name: str) -> Annotated:
     """Corners of VOC count from 1 and are inclusive: as extents they begin one pixel earlier."""
-    root = ElementTree.fromstring(read_bytes(folder / 'Annotations' / f'{name}.xml'))
+    size, objects = read_voc(folder / 'Annotations' / f'{name}.xml')
     path = folder / 'JPEGImages' / f'{name}.jpg'
     things = []
-    for item in root.findall('object'):
-        x1, y1, x2, y2 = (
-            float(item.findtext(f'bndbox/{c}') or 0) for c in ('xmin', 'ymin', 'xmax', 'ymax')
-        )
-        hard = (item.findtext('difficult') or '0').strip() == '1'
-        things.append(Thing(item.findtext('name') or '', (x1 - 1, y1 - 1, x2, y2), hard=hard))
-    size = root.find('size')
-    if size is None:
-        width, height = _size_of(path)
-    else:
-        width, height = (int(size.findtext(side) or 0) for side in ('width', 'height'))
+    for kind, (x1, y1, x2, y2), hard in objects:
+        things.append(Thing(kind, (x1 - 1, y1 - 1, x2, y2), hard=hard))
+    width, height = size or _size_of(path)
     return Annotated(path, width, height, tuple(things))
 
 
