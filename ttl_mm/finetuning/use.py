@@ -49,9 +49,10 @@ def distinct_stems(names: Sequence[str]) -> list[str]:
     """
     whole = [name.replace('/', '_') for name in names]
     stems = [Path(name).stem for name in whole]
-    often, seen, found = Counter(stems), Counter[str](), []
-    for name, stem in zip(whole, stems):
-        chosen = stem if often[stem] == 1 else name
-        seen[chosen] += 1
-        found.append(chosen if seen[chosen] == 1 else f'{chosen} ({seen[chosen]})')
-    return found
+    often, seen = Counter(stems), Counter[str]()
+    chosen = [stem if often[stem] == 1 else name for name, stem in zip(whole, stems)]
+    for i, name in enumerate(chosen):
+        seen[name] += 1
+        if seen[name] > 1:
+            chosen[i] = f'{name} ({seen[name]})'
+    return chosen
