@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def finetune(
     """
     source, data = open_source(weights, size), find_labeled(labeled)
     training = Training(epochs, batch_size, rate, workers, frozen)
-    drawn = {'fraction': fraction, 'per_class': per_class}
+    drawn: dict[str, Any] = {'fraction': fraction, 'per_class': per_class}
     task = ClassifierTask(source, data, partial(draw, data, **drawn), training, device)
     say(_summary(task))
     if config_out is not None:
