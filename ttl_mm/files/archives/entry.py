@@ -25,9 +25,8 @@ def check_name(name: str) -> str:
     """
     if not name or len(name) > MAX_NAME:
         raise ValueError(f'it has a name of {len(name)} characters, 1 to {MAX_NAME} are allowed')
-    shown = repr(name[:80])
-    if any(character in name for character in '\0\n\r'):
-        raise ValueError(f'the name {shown} has a line break or a zero character')
-    if name.startswith('/') or '..' in name.split('/'):
-        raise ValueError(f'the name {shown} leads out of the archive')
+    if '\n' in name or '\r' in name or '\0' in name:
+        raise ValueError(f'the name {name[:80]!r} has a line break or a zero character')
+    if name.startswith('/') or ('..' in name and '..' in name.split('/')):
+        raise ValueError(f'the name {name[:80]!r} leads out of the archive')
     return name

@@ -342,7 +342,7 @@ def labeled_images(
         for entry in group:
             ending = entry.name.lower()
             if ending.endswith(endings):
-                if not any(part.startswith('.') for part in entry.name.split('/')):
+                if '/.' not in f'/{entry.name}':
                     images.append(entry)
             elif ending.endswith(('.cls', '.json')):
                 label = _label(entry, file)

@@ -8,6 +8,7 @@ nor folder is refused.
 import os
 from collections.abc import Iterator
 from typing import BinaryIO
+from zlib import adler32
 
 from ttl_mm.files.archives.entry import MAX_NAME, Entry, check_name
 from ttl_mm.files.regular import size_of
@@ -26,6 +27,7 @@ _REFUSED = {
     b'S': 'a sparse file',
 }
 _SPACES = b' ' * 8
+_ZEROS = bytes(BLOCK)
 
 
 def tar_entries(file: BinaryIO) -> Iterator[Entry]:
@@ -38,38 +40,40 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
     end, position = size_of(file), 0
     read = file.fileno()
     extended: dict[str, str] = {}
-    member = before = 'its first member'  # for messages
-    last = ''
+    last = name = ''  # the member before, and this one as soon as its name is known; for messages
     while position + BLOCK <= end:
         header = os.pread(read, BLOCK, position)
-        if not header.strip(b'\0'):
-            _check_end(read, position, end, last)
+        if header == _ZEROS:
+            _check_end(read, position, end, _after(last))
             return
         try:
-            member = before
             kind, size = _parse(header)
-            if position + BLOCK + size > end:
-                raise ValueError(f'{size} bytes are claimed, {end - position - BLOCK} are left')
             content = position + BLOCK
+            if content + size > end:
+                raise ValueError(f'{size} bytes are claimed, {end - content} are left')
             if kind in (_PAX, _LONG_NAME):
                 extended |= _extended(kind, read, content, size)
             elif kind not in (_PAX_FOR_ALL, _FOLDER):
                 name = extended.get('path') or _name(header)
-                member, last = repr(name[:80]), f' after {name[:80]!r}'
-                before = f'the member{last}'
                 if kind not in _FILES:
                     what = _REFUSED.get(kind, f'of the unknown kind {kind!r}')
                     raise ValueError(f'it is {what}: only files and folders are read')
                 if 'size' in extended:
                     size = _real_size(extended['size'], end - content)
                 yield Entry(check_name(name.removeprefix('./')), content, size, size)
-                extended = {}
+                extended, last, name = {}, name, ''
             else:
                 extended = {}
         except ValueError as error:
+            member = repr(name[:80]) if name else f'the member{_after(last)}'
+            member = member if name or last else 'its first member'
             raise ValueError(f'{member}, at byte {position}: {error}') from None
         position = content + -(-size // BLOCK) * BLOCK
-    raise ValueError(f'it ends{last}, at byte {end}, without an end mark: it was cut short')
+    raise ValueError(f'it ends{_after(last)}, at byte {end}, without an end mark: it was cut short')
+
+
+def _after(name: str) -> str:
+    return f' after {name[:80]!r}' if name else ''
 
 
 def _check_end(read: int, position: int, end: int, last: str) -> None:
@@ -86,7 +90,9 @@ def _check_end(read: int, position: int, end: int, last: str) -> None:
 def _parse(header: bytes) -> tuple[bytes, int]:
     """Kind and size of a member, if the checksum of the header is right."""
     checksum = _number(header[148:156])
-    if sum(header[:148]) + sum(_SPACES) + sum(header[156:]) != checksum:
+    # an Adler sum of fewer than 258 bytes holds their sum, plus one, in its lower half
+    found = (adler32(header[:256]) & 0xFFFF) + (adler32(header[256:]) & 0xFFFF) - 2
+    if found - sum(header[148:156]) + sum(_SPACES) != checksum:
         raise ValueError('this is no header of a tar archive, or a damaged one')
     return header[156:157], _number(header[124:136])
 
@@ -95,7 +101,7 @@ def _number(field: bytes) -> int:
     if field[0] == 0x80:  # sizes from 8 GB on
         return int.from_bytes(field[1:], 'big')
     digits = field.strip(b'\0 ') or b'0'
-    if digits.strip(b'01234567'):
+    if not digits.isdigit() or b'8' in digits or b'9' in digits:
         raise ValueError(f'{field!r} is no number')
     return int(digits, 8)
 
