@@ -25,10 +25,13 @@ import signal
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import traceback
 import zipfile
 from collections.abc import Callable
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +43,7 @@ from PIL import Image
 from safetensors.torch import save
 
 from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.checkpoint.sealed import verify, write_checkpoint
 from ttl_mm.config import check_bases
 from ttl_mm.datasets.bands import read_bands
@@ -49,16 +53,25 @@ from ttl_mm.datasets.name_list import NameList
 from ttl_mm.engine.state import work_dir_lock
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
+from ttl_mm.evaluation.resnet import read_description
 from ttl_mm.explore.tables import read_table, write_table
 from ttl_mm.files.archives.index import archive_index
 from ttl_mm.files.archives.member import open_archive
 from ttl_mm.files.cache_folder import cache_folder
+from ttl_mm.files.stores import remote
+from ttl_mm.files.stores.cache import open_remote, remote_file
+from ttl_mm.files.stores.listing import remote_archives
+from ttl_mm.files.stores.url import place_of
 from ttl_mm.planning.train_plan import Request
 from ttl_mm.pretraining.run_folder import RunFolder
 from ttl_mm.report.dumped_config import read_literals
+from ttl_mm.report.forecasting import forecast_run
 from ttl_mm.report.logs import load_run
 from ttl_mm.report.results import read_results
+from ttl_mm.tasks.classification.classifier import read_layer
 from ttl_mm.tasks.detection.checks import check_coco, check_voc
+from ttl_mm.tasks.detection.read_data import read_data
+from ttl_mm.tasks.segmentation.masked import read_masks
 from ttl_mm.zoo.cache import _read_pins
 from ttl_mm.zoo.manifest import MANIFEST, read_manifest
 
@@ -297,6 +310,33 @@ def _read_description(path: Path) -> object:
     return load_backbone_state(archive)
 
 
+def _network_seeds() -> list[bytes]:
+    """The pickles inside files of a classifier and a detector of ours."""
+    resnet = {'type': 'mmpretrain.ResNet', 'depth': 18, 'stem_channels': 8, 'base_channels': 8}
+    layer = {'head.fc.weight': torch.ones(2, 3), 'head.fc.bias': torch.ones(2)}
+    shared = {'classes': ['a', 'b'], 'backbone': resnet, 'written_by': 'x',
+              'input': {'size': 64, 'mean': [1.0, 2.0, 3.0], 'std': [1.0, 2.0, 3.0]}}  # fmt: skip
+    seeds = []
+    for meta in (shared, {**shared, 'detector': 'mask-rcnn'}):
+        stream = io.BytesIO()
+        torch.save({'state_dict': layer, 'meta': meta}, stream)
+        with zipfile.ZipFile(stream) as archive:
+            seeds.append(archive.read('archive/data.pkl'))
+    return seeds
+
+
+def _read_network(path: Path) -> object:
+    archive = path.with_name('inside.pth')
+    with zipfile.ZipFile(archive, 'w') as file:
+        file.writestr('a/data.pkl', path.read_bytes())
+        for number, size in enumerate((24, 8)):
+            file.writestr(f'a/data/{number}', bytes(size))
+    content = read_checkpoint(archive)
+    if found := read_description(content.get('meta'), 'detector'):
+        found.backbone()
+    return read_layer(archive)
+
+
 def _pickle_seeds() -> list[bytes]:
     arrays = {name: tensor.numpy() for name, tensor in _state().items()}
     contents = [
@@ -510,6 +550,127 @@ def _read_voc(path: Path) -> object:
     return check_voc(path.parents[1], names, ['cat'])
 
 
+def _read_boxes(path: Path) -> object:
+    """Read a dataset of which one file is damaged; its images are whole."""
+    root = next(folder for folder in path.parents if folder.name == 'boxes')
+    for name in ('images/a.ppm', 'images/b.ppm', 'JPEGImages/a.jpg', 'JPEGImages/b.jpg'):
+        if (image := root / name).parent.is_dir():
+            image.write_bytes(b'P6 4 4 255\n' + bytes(48))
+    if (labels := root / 'labels').is_dir():
+        (labels / 'b.txt').write_text('0 0.5 0.5 0.5 0.5\n')
+        if path.name == 'data.yaml':
+            (labels / 'a.txt').write_text('1 0.5 0.5 0.5 0.5\n')
+        else:
+            (root / 'classes.txt').write_text('cat\ndog\n')
+    if (root / 'Annotations').is_dir():
+        (root / 'Annotations' / 'b.xml').write_text(_XML)
+    return read_data(root, say=lambda text: None)
+
+
+def _boxes_of(kind: str) -> Callable[[Path], object]:
+    """The same, after the folders of that kind were made."""
+
+    def read(path: Path) -> object:
+        root = next(folder for folder in path.parents if folder.name == 'boxes')
+        for name in {'coco': ['images'], 'voc': ['JPEGImages'], 'yolo': ['images', 'labels']}[kind]:
+            (root / name).mkdir(exist_ok=True)
+        return _read_boxes(path)
+
+    return read
+
+
+def _two_images() -> bytes:
+    """A COCO file with two images, so that one is left to validate on."""
+    images = [{'id': n, 'file_name': f'{c}.ppm', 'width': 4, 'height': 4}
+              for n, c in enumerate('ab', 1)]  # fmt: skip
+    things = [{**_COCO['annotations'][0], 'id': n, 'image_id': n} for n in (1, 2)]
+    things[1].update(iscrowd=0, segmentation={'size': [4, 4], 'counts': [3, 4, 9]})
+    return json.dumps({**_COCO, 'images': images, 'annotations': things}).encode()
+
+
+def _mask() -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(np.eye(4, dtype=np.uint8)).save(stream, 'PNG')
+    return stream.getvalue()
+
+
+def _read_masks(path: Path) -> object:
+    root = next(folder for folder in path.parents if folder.name == 'masked')
+    for folder in ('images', 'masks'):
+        (root / folder).mkdir(exist_ok=True)
+    for name in 'ab':
+        (root / 'images' / f'{name}.ppm').write_bytes(b'P6 4 4 255\n' + bytes(48))
+    for name in 'ab':
+        (root / 'masks' / f'{name}.png').write_bytes(_mask())
+    if path.name != 'classes.txt':
+        (root / 'masks' / 'a.png').write_bytes(path.read_bytes())
+        (root / 'classes.txt').write_text('ground\ntree\n')
+    return read_masks(root, say=lambda text: None)
+
+
+@cache
+def _server(pid: int) -> tuple[str, list[bytes]]:
+    """The address of a web server in this process, and what it answers."""
+    answer = [b'']
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = 'HTTP/1.1'
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header('Content-Type', 'text/html')
+            self.send_header('Content-Length', str(len(answer[0])))
+            self.end_headers()
+            if self.command == 'GET':
+                self.wfile.write(answer[0])
+
+        do_HEAD = do_GET
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f'http://127.0.0.1:{server.server_port}', answer
+
+
+def _read_listing(path: Path) -> object:
+    """List a folder of a web server whose pages all are this one."""
+    remote.WAITS, remote.DEPTH = (), 2
+    address, answer = _server(os.getpid())
+    answer[0] = path.read_bytes()
+    return remote_archives(f'{address}/{hashlib.sha256(answer[0]).hexdigest()}')
+
+
+def _read_store_note(path: Path) -> object:
+    """Open an archive of the cache by a damaged note of what the store said about it."""
+    remote.WAITS = ()
+    os.environ['HTTP_PROXY'] = 'http://127.0.0.1:9'  # nobody listens
+    archive = place_of('http://127.0.0.1:9/a.tar')
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    for kind in ('json', 'sha256'):
+        archive.with_name(f'.{archive.name}.{kind}').write_bytes(path.read_bytes())
+    archive.write_bytes(b'1234')
+    os.utime(archive, ns=(0, remote_file(archive).time))
+    with open_remote(archive) as file:
+        return file.read()
+
+
+_PAGE = '<a href="../">..</a><a href="b/">b/</a><a href="a.tar">a.tar</a><a href="?C=N">N</a>'
+_NOTES = ('{"size": 4, "tag": "x", "hashes": {"md5": "81dc9bdb52d04dc20036dbd8313ed055"}}',
+          '{"time": 3, "sha256": "81dc"}')  # fmt: skip
+_JUDGED = ''.join(
+    f'{{"loss": 1.0, "time": 0.1, "iter": {10 * n}, "step": {10 * n}}}\n'
+    f'{{"judge/view_invariance": {5 + 2 * n}, "step": {10 * n}}}\n'
+    for n in range(4)
+)
+
+
+def _forecast(path: Path) -> object:
+    return forecast_run(load_run(path.parents[2]), 60)
+
+
 def _read_config_text(path: Path) -> None:
     read_literals(path)
     check_bases(path)
@@ -594,6 +755,18 @@ def all_readers() -> list[Reader]:
         Reader('config', [_CONFIG.encode()], _read_config_text, 'a.py'),
         Reader('coco', [json.dumps(_COCO).encode()], _read_coco, 'a.json'),
         Reader('voc', [_XML.encode()], _read_voc, 'Annotations/a.xml'),
+        Reader('network', _network_seeds(), _read_network, 'a.pkl'),
+        Reader('coco boxes', [_two_images()], _boxes_of('coco'), 'boxes/annotations/a.json'),
+        Reader('voc boxes', [_XML.encode()], _boxes_of('voc'), 'boxes/Annotations/a.xml'),
+        Reader('yolo boxes', [b'0 0.5 0.5 0.5 0.5\n1 0.1 0.1 0.9 0.1 0.9 0.9 0.1 0.9\n'],
+               _boxes_of('yolo'), 'boxes/labels/a.txt'),
+        Reader('yolo names', [b"nc: 2\nnames: ['cat', dog]\n", b'names:\n 0: cat # x\n 1: dog\n'],
+               _boxes_of('yolo'), 'boxes/data.yaml'),
+        Reader('mask', [_mask()], _read_masks, 'masked/a.png'),
+        Reader('mask names', [b'ground\ntree\n'], _read_masks, 'masked/classes.txt'),
+        Reader('listing', [_PAGE.encode()], _read_listing, 'page.html'),
+        Reader('store note', [note.encode() for note in _NOTES], _read_store_note, 'note.json'),
+        Reader('forecast', [_JUDGED.encode()], _forecast, 'run/1/vis_data/scalars.json'),
         Reader('yaml', [b'a: [1, 2.5, x]\nb: {c: &d null, e: *d}\n'], _read_annotations, 'a.yaml'),
         Reader('json', [json.dumps(_COCO).encode()], _read_annotations, 'a.json'),
     ]  # fmt: skip

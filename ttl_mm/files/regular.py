@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from ttl_mm.errors import UserError
+
 # the largest file of each kind, in bytes
 WEIGHTS = 2**36
 FEATURES = 2**42
@@ -27,6 +29,10 @@ _KINDS = {
 }
 # O_NONBLOCK: to open a pipe that nobody writes to would wait for ever
 _FLAGS = sum(getattr(os, name, 0) for name in ('O_NONBLOCK', 'O_NOCTTY', 'O_CLOEXEC', 'O_BINARY'))
+
+
+class NotTextError(UserError, ValueError):
+    """A file that should be text is not."""
 
 
 def open_regular(path: str | os.PathLike, max_bytes: int) -> BinaryIO:
@@ -66,9 +72,12 @@ def read_text(path: str | os.PathLike, max_bytes: int = TEXT, errors: str = 'str
 
     Raises:
         OSError: As :func:`open_regular`.
-        ValueError: It is not UTF-8.
+        NotTextError: It is not UTF-8.
     """
-    text = read_bytes(path, max_bytes).decode('utf-8-sig', errors)
+    try:
+        text = read_bytes(path, max_bytes).decode('utf-8-sig', errors)
+    except UnicodeDecodeError as error:
+        raise NotTextError(f'{path} is no text in UTF-8 ({error}): save it as UTF-8.') from None
     return text.replace('\r\n', '\n').replace('\r', '\n')
 
 

@@ -49,10 +49,11 @@ def remote_file(path: Path) -> RemoteFile:
     Raises:
         StoreError: The store cannot be asked.
     """
-    try:
-        return RemoteFile(**read_json(_beside(path, 'json')))
-    except (OSError, ValueError, TypeError):
-        pass
+    with suppress(OSError, ValueError, TypeError):
+        found = RemoteFile(**read_json(_beside(path, 'json')))
+        kinds = [type(value) for value in found]
+        if kinds == [int, str, dict] and all(type(v) is str for v in found.hashes.values()):
+            return found
     url = url_of(path)
     if url is None:
         raise StoreError(f'{path} is no place of the cache {store_root()}.')

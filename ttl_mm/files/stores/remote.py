@@ -30,6 +30,7 @@ SILENCE = 30.0  # seconds in which nothing comes, after which a try has failed
 MIN_RATE = 10_000  # bytes per second, from the first minute on
 ASKED_AT_ONCE = 16
 DEPTH = 8  # folders below the one that is named
+MOST_PAGES = 1000  # of a web server, which may show folders without end
 CHUNK = 2**22
 _LIBRARIES = {  # by scheme: what fsspec needs, and our extra that installs it
     's3': ('s3fs', 's3'),
@@ -97,6 +98,11 @@ def _list_pages(url: str) -> dict[str, dict[str, Any]]:
     while pending:
         page, depth = pending.pop()
         seen.add(page)
+        if len(seen) > MOST_PAGES:
+            raise StoreError(
+                f'{hide_secrets(url)} shows more than {MOST_PAGES} folders: name one further down, '
+                'or an address such as https://HOST/images-{000000..000099}.tar.'
+            )
         for entry in _retried(page, partial(system.ls, page, detail=True)):
             name = entry['name']
             if entry['type'] != 'directory':

@@ -44,7 +44,10 @@ def clean_url(url: str) -> str:
             into logs, configs and checkpoints; or it names no place.
     """
     shown = hide_secrets(url)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # a host in brackets that is no address
+        raise UserError(f'{shown} is no address: {error}.') from None
     if '@' in parts.netloc or parts.query or parts.fragment:
         raise UserError(
             f'{shown}: an address of images must hold no user name, password or query, since it '

@@ -9,6 +9,8 @@ import numpy as np
 
 from ttl_mm.datasets.data_report import DataReport
 from ttl_mm.errors import UserError, did_you_mean
+from ttl_mm.files.image_header import check_size
+from ttl_mm.tasks.detection.shapes import shape_fault
 
 OUTSIDE = 2  # pixels by which rounding may move a box beyond the edge of its image
 
@@ -91,6 +93,8 @@ def check_boxes(data: Boxes) -> DataReport:
     for split, found in objects.items():
         count = f'images: {len(data.split(split)):,}, objects: {len(found):,}'
         report.counts[f'{split}, {len(data.classes)} classes'] = count
+        for image in data.split(split):
+            _check_size(report, image)
         for image, thing in found:
             _check_box(report, image, thing)
         for name in data.classes:
@@ -108,6 +112,16 @@ def check_boxes(data: Boxes) -> DataReport:
     return report
 
 
+def _check_size(report: DataReport, image: Annotated) -> None:
+    """The size that the annotations name; masks of that size are made of it."""
+    try:
+        if min(image.width, image.height) < 1:
+            raise ValueError(f'{image.width} x {image.height} pixels')
+        check_size(image.height, image.width)
+    except ValueError as error:
+        report.errors['image of an impossible size'].append(f'{image.path.name} ({error})')
+
+
 def _check_box(report: DataReport, image: Annotated, thing: Thing) -> None:
     x1, y1, x2, y2 = thing.box
     where = f'{image.path.name} {thing.name}'
@@ -118,3 +132,5 @@ def _check_box(report: DataReport, image: Annotated, thing: Thing) -> None:
     elif min(x1, y1) < -OUTSIDE or x2 > image.width + OUTSIDE or y2 > image.height + OUTSIDE:
         sizes = f'{x1:g} {y1:g} {x2:g} {y2:g} in {image.width} x {image.height}'
         report.errors['box outside of the image'].append(f'{where} ({sizes})')
+    elif thing.shape is not None and (fault := shape_fault(thing.shape, image.width, image.height)):
+        report.errors['shape that cannot be drawn'].append(f'{where} ({fault})')

@@ -16,6 +16,7 @@ from ttl_mm.datasets.data_report import DataReport
 from ttl_mm.errors import UserError
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.files.regular import ANNOTATIONS, read_bytes, read_text
+from ttl_mm.tasks.detection.shapes import shape_fault
 
 
 def check_voc(folder: Path, list_file: Path, classes: Collection[str]) -> DataReport:
@@ -136,6 +137,7 @@ def _check_coco(
     for name in sorted(set(classes) - set(categories.values())):
         report.errors['class that is not a category of the file'].append(name)
     images = {image['id']: image['file_name'] for image in content['images']}
+    sizes = {image['id']: (image.get('width'), image.get('height')) for image in content['images']}
     for name in images.values():
         _check_file(report, files, name)
     for identity, count in Counter(a['id'] for a in content['annotations']).items():
@@ -155,8 +157,10 @@ def _check_coco(
                 report.errors['box that is not finite'].append(where)
             elif min(annotation['bbox'][2:]) < 1 or annotation.get('area', 1) <= 0:
                 report.notes['box without area'].append(where)
-            elif masks and not annotation.get('segmentation'):
+            elif masks and not (shape := annotation.get('segmentation')):
                 report.errors['object without a mask'].append(where)
+            elif masks and (fault := shape_fault(shape, *sizes[annotation['image_id']])):
+                report.errors['shape that cannot be drawn'].append(f'{where} ({fault})')
     if empty := [name for identity, name in images.items() if identity not in annotated]:
         report.notes['image without objects'] = empty
     _count(report, path, len(content['images']), objects)

@@ -8,7 +8,7 @@ from ttl_mm.datasets.decode import BadImageError, open_image
 from ttl_mm.errors import UserError
 from ttl_mm.files.image_header import EXTENSIONS
 from ttl_mm.files.plain_json import read_json
-from ttl_mm.files.regular import ANNOTATIONS, TEXT, read_text
+from ttl_mm.files.regular import ANNOTATIONS, TEXT, is_regular, read_text
 from ttl_mm.finetuning.hold_out import HOW, hold_out
 from ttl_mm.tasks.detection.annotated import (
     Annotated,
@@ -21,6 +21,8 @@ from ttl_mm.tasks.detection.checks import check_coco, check_voc_names, read_voc
 from ttl_mm.tasks.detection.yolo_names import yolo_names
 
 VAL_WORDS = ('val', 'valid', 'validation', 'test')
+# what comes of values of other kinds than a format has
+_MALFORMED = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 LAYOUTS = (
     'a COCO json, or a folder with annotations/*.json; a folder with JPEGImages and Annotations; '
     'or a folder with images and labels'
@@ -110,18 +112,24 @@ def _read_coco(files: list[Path]) -> tuple[list[Annotated], list[DataReport], li
     for path in files:
         try:
             content = read_json(path, ANNOTATIONS)
-            names = [category['name'] for category in content['categories']]
-            first = content['images'][0]['file_name']
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            names = [str(category['name']) for category in content['categories']]
+            folder = _image_folder(path, str(content['images'][0]['file_name']))
+            reports.append(check_coco(path, folder, names))
+            if reports[-1].usable:
+                images += _coco_images(content, folder)
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+        ) as error:
             raise UserError(
                 f'{path} is not a COCO annotation file ({type(error).__name__}: {error}): check '
                 'the path.'
             ) from error
-        folder = _image_folder(path, first)
-        reports.append(check_coco(path, folder, names))
         listed += [name for name in names if name not in listed]
-        if reports[-1].usable:
-            images += _coco_images(content, folder)
     return images, reports, listed
 
 
@@ -131,14 +139,14 @@ def _image_folder(path: Path, name: str) -> Path:
     stem = path.stem.removeprefix('instances_')
     places = [path.parent, path.parent / 'images', above / stem, above / 'images' / stem,
               above / 'images', above]  # fmt: skip
-    return next((place for place in places if (place / name).is_file()), path.parent)
+    return next((place for place in places if is_regular(place / name)), path.parent)
 
 
 def _coco_images(content: dict, folder: Path) -> Iterator[Annotated]:
     names = {category['id']: category['name'] for category in content['categories']}
     things: dict[int, list[Thing]] = {}
     for entry in content['annotations']:
-        x, y, width, height = entry['bbox']
+        x, y, width, height = map(float, entry['bbox'])
         if min(width, height) < 1 or entry.get('area', 1) <= 0:
             continue  # a note of the check, and mmdet leaves it out as well
         box = (x, y, x + width, y + height)
@@ -148,10 +156,9 @@ def _coco_images(content: dict, folder: Path) -> Iterator[Annotated]:
         )
         things.setdefault(entry['image_id'], []).append(thing)
     for image in content['images']:
-        yield Annotated(
-            folder / image['file_name'], image['width'], image['height'],
-            tuple(things.get(image['id'], ())),
-        )  # fmt: skip
+        width, height = (int(image[side]) for side in ('width', 'height'))
+        objects = tuple(things.get(image['id'], ()))
+        yield Annotated(folder / image['file_name'], width, height, objects)
 
 
 # --- VOC --------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def read_mask(path: str | os.PathLike, zero_is_none: bool = False) -> np.ndarray
     try:
         image = open_with_pillow(read_bytes(path, 2**28))
         values = np.asarray(image)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # Pillow's plugins raise what they like
         raise UserError(f'{path} is no mask ({error}): masks are PNG files.') from error
     if values.ndim != 2 or values.dtype != np.uint8:
         raise UserError(
