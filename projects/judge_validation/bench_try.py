@@ -54,7 +54,7 @@ def gain_on(data: Path, name: str, seconds: float) -> list[dict]:
     plan = make_plan(len(ImageFolder(str(train))), 10, 1, None, read_recipe(RECIPE), EPOCHS)
     known, measure_setting = {}, tried.measure_setting
 
-    def measure_with_labels(work: Path, config) -> tuple[int, float, float]:
+    def measure_with_labels(work: Path, config) -> tuple[int, np.ndarray]:
         found = measure_setting(work, config)
         known[len(known)] = accuracy(work, config, train, test)
         return found

@@ -7,6 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from mmengine.config import Config
 from mmengine.registry import DATASETS, MODELS, DefaultScope
 
@@ -17,7 +18,7 @@ from ttl_mm.engine.runner.processes import train_in_processes
 from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.view_features import spread_indices, view_features
 from ttl_mm.files.regular import LOG, read_text
-from ttl_mm.gauges.label_free import judge_views
+from ttl_mm.gauges.label_free import nearest_neighbors, shares_of_images
 from ttl_mm.gauges.verdict import SURE
 from ttl_mm.planning.config import views_of_recipe
 from ttl_mm.planning.planner import Plan
@@ -28,7 +29,8 @@ RATE = 3.0  # times that of the plan
 SCALE = 0.75  # of the edge of a view
 LEAST_SECONDS = 60.0
 FEWEST_STEPS = 30
-IMAGES, DRAWS = 512, 2  # that the settings are judged on
+NEIGHBORS = 10
+IMAGES, DRAWS = 2048, 2  # that the settings are judged on; each draw gives two views
 
 
 class Setting(NamedTuple):
@@ -40,12 +42,25 @@ class Setting(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What came of it: the share of neighbors that an image keeps under another view."""
+    """What came of it: the share of neighbors that each image keeps under another view, (N,)."""
 
     setting: Setting
     steps: int
-    kept: float
-    error: float  # standard
+    shares: np.ndarray
+
+    @property
+    def kept(self) -> float:
+        """The mean share."""
+        return float(self.shares.mean())
+
+    @property
+    def error(self) -> float:
+        """Its standard error, over the images."""
+        return _error(self.shares)
+
+
+def _error(values: np.ndarray) -> float:
+    return float(values.std() / math.sqrt(len(values)))
 
 
 def settings_to_try(plan: Plan, recipe: str | Path, free_k: bool = True) -> list[Setting]:
@@ -78,6 +93,9 @@ def try_settings(
 ) -> list[Tried]:
     """Train each setting for its part of the time, and judge all on the same views.
 
+    How many steps that are is measured once, so that other work on the machine, which comes and
+    goes, gives no setting more computing than another.
+
     Args:
         settings: The first one is the plan as it is; its views are those that all are judged on.
         write: Writes the config of a setting to a path.
@@ -107,15 +125,15 @@ def try_settings(
                     f'{len(settings)} settings, and fewer than {FEWEST_STEPS} tell nothing: give '
                     'more time.'
                 )
-            say(f'Trying {setting.name} for {part:.0f} s ...')
+            say(f'Trying {setting.name} for {counted(steps, "step")}, about {part:.0f} s ...')
             work = folder / f'run_{i}'
-            _train(short_config(config, steps, part), folder / f'run_{i}.py', work, devices)
+            _train(short_config(config, steps), folder / f'run_{i}.py', work, devices)
             found.append(Tried(setting, *measure_setting(work, configs[0])))
     return found
 
 
-def short_config(config: Config, steps: int, seconds: float | None = None) -> Config:
-    """The same training with a schedule of so many steps, which the time may change."""
+def short_config(config: Config, steps: int) -> Config:
+    """The same training with a schedule of so many steps."""
     config = deepcopy(config)
     warm_up = max(1, round(WARM_UP * steps))
     config.train_cfg = {'type': 'ttl_mm.IterLoop', 'max_iters': steps}
@@ -129,8 +147,6 @@ def short_config(config: Config, steps: int, seconds: float | None = None) -> Co
     hooks.checkpoint = {'type': 'ttl_mm.CheckpointHook', 'by_epoch': False}
     if hooks.get('target_update'):
         hooks.target_update = {'type': hooks.target_update['type'], 'horizon_iters': steps}
-    if seconds is not None:
-        hooks.time_limit = {'type': 'ttl_mm.TimeLimitHook', 'seconds': seconds}
     return config
 
 
@@ -146,8 +162,8 @@ def _train(config: Config, path: Path, work: Path, devices: int) -> None:
         raise UserError(f'a setting on trial ended with code {code}: {last}')
 
 
-def measure_setting(work: Path, config: Config) -> tuple[int, float, float]:
-    """Steps of a finished run, and what its features keep of their neighbors, by these views."""
+def measure_setting(work: Path, config: Config) -> tuple[int, np.ndarray]:
+    """Steps of a finished run, and the share of its neighbors that each image keeps, (N,)."""
     path, _ = newest_valid(work)
     if path is None:
         raise UserError(f'{work} holds no checkpoint.')
@@ -157,11 +173,17 @@ def measure_setting(work: Path, config: Config) -> tuple[int, float, float]:
         samples = TrainSamples(DATASETS.build(config.train_dataloader.dataset))
     model.load_state_dict(state['state_dict'])
     indices = spread_indices(IMAGES, len(samples))
-    found = judge_views(view_features(model, samples, indices, DRAWS, seed=0))
-    return state['meta']['iter'], found['view_invariance'], found['view_invariance_error']
+    views = view_features(model, samples, indices, DRAWS, seed=0)  # (N, Q, D)
+    near = [nearest_neighbors(views[:, i], NEIGHBORS, draw=i) for i in range(views.shape[1])]
+    shares = [shares_of_images(a, b).numpy() for a, b in zip(near[::2], near[1::2])]
+    return state['meta']['iter'], np.mean(shares, axis=0)
 
 
 def choose(tried: Sequence[Tried]) -> Tried:
-    """The best setting, if it is better than the plan as it is by more than the noise."""
+    """The best setting, if it is better than the plan as it is by more than the noise.
+
+    All were judged on the same views, so the noise is that of the difference in the same image.
+    """
     first, best = tried[0], max(tried, key=lambda t: t.kept if math.isfinite(t.kept) else -math.inf)
-    return best if best.kept - first.kept > SURE * math.hypot(best.error, first.error) else first
+    gain = best.shares - first.shares
+    return best if gain.mean() > SURE * _error(gain) else first
