@@ -3,10 +3,10 @@
 import json
 import os
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import sklearn
 
 from ttl_mm.errors import UserError, counted
 from ttl_mm.evaluation.data import check_classes
@@ -103,7 +103,7 @@ def origin(train: Features, test: Features) -> dict:
         'test': {'images': len(test.labels), 'fingerprint': test.about['data']},
         'classes': len(train.classes),
         'extracted_with': about['versions'],
-        'measured_with': {**versions(), 'scikit-learn': sklearn.__version__},
+        'measured_with': {**versions(), 'scikit-learn': version('scikit-learn')},
     }
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -69,6 +68,8 @@ def fit_logistic(
             gradient[-1] += error.sum(0)
         count = len(features)
         return loss.item() / count, (gradient / count).cpu().numpy().ravel()
+
+    from scipy.optimize import minimize  # half a second, which only this needs
 
     with torch.no_grad():
         result = minimize(

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.preprocessing import normalize
-from sklearn.svm import LinearSVC
 
 from ttl_mm.errors import UserError
 
@@ -26,6 +24,9 @@ def low_shot(
     >>> low_shot(features, labels, features, labels, shots=(1,), draws=2)
     {1: array([100., 100.])}
     """
+    from sklearn.preprocessing import normalize  # half a second, which only this needs
+    from sklearn.svm import LinearSVC
+
     labels, truth = np.asarray(train_labels), np.asarray(test_labels)
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) < 2:

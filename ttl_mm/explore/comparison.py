@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.preprocessing import normalize
-from sklearn.svm import LinearSVC
 
 from ttl_mm.evaluation.feature_file import Features
 from ttl_mm.evaluation.knn import knn_classify
@@ -47,6 +45,9 @@ def _knn(train: np.ndarray, labels: np.ndarray, test: np.ndarray) -> np.ndarray:
 
 def _low_shot(train: np.ndarray, labels: np.ndarray, test: np.ndarray) -> np.ndarray:
     mean = train.mean(axis=0)  # as in ttl_mm.evaluation.lowshot
+    from sklearn.preprocessing import normalize  # half a second, which only this needs
+    from sklearn.svm import LinearSVC
+
     svm = LinearSVC(C=1.0, random_state=0, max_iter=10_000)
     svm.fit(normalize(train - mean), labels)
     return svm.predict(normalize(test - mean))

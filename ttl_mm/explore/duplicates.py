@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ttl_mm.evaluation.neighbor_search import nearest_neighbors
 from ttl_mm.files.archives.member import image_file_size, read_image_file
@@ -165,6 +163,9 @@ def groups_of(pairs: np.ndarray, total: int) -> list[list[int]]:
     if not len(pairs):
         return []
     rows, columns = pairs.T
+    from scipy.sparse import coo_array  # only this needs them
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(rows), bool), (rows, columns)), (total, total))
     _, member = connected_components(graph, directed=False)
     groups = defaultdict(list)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.cluster import MiniBatchKMeans
 
 from ttl_mm.evaluation.neighbor_search import nearest_neighbors
 from ttl_mm.explore.embedding import Embedding
@@ -67,6 +66,8 @@ def map_data(embedding: Embedding, points: np.ndarray) -> MapData:
     if folders := folders_of(embedding.paths):
         colorings['folder'] = ['class', *folders]
     clusters = min(MOST_CLUSTERS, max(1, int(np.sqrt(len(units) / 2))))
+    from sklearn.cluster import MiniBatchKMeans  # half a second, which only this needs
+
     kmeans = MiniBatchKMeans(clusters, n_init=3, random_state=0).fit(units.numpy())
     colorings['cluster'] = ['class', kmeans.labels_.tolist(), None]
     if neighbors.shape[1]:  # the farthest neighbor that is kept is near where images are dense

@@ -3,7 +3,6 @@
 from importlib.util import find_spec
 
 import numpy as np
-from sklearn.manifold import TSNE
 
 from ttl_mm.errors import UserError
 
@@ -38,6 +37,8 @@ def project(features: np.ndarray, method: str | None = None, seed: int = 0) -> n
     reduced = _principal(units, 50)
     if method == 'umap':
         return _in_unit_square(_umap(reduced, seed))
+    from sklearn.manifold import TSNE  # half a second, which only this needs
+
     perplexity = min(30.0, (len(units) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, init='pca', random_state=seed, n_jobs=-1)
     return _in_unit_square(tsne.fit_transform(reduced))

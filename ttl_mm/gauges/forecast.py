@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from ttl_mm.files.plain_json import read_json
 
@@ -116,6 +115,8 @@ def fit_gain(shares: ArrayLike, values: ArrayLike, exponent: float, trust: float
     def cost(power: float) -> float:
         missed = gains - gain_for(power) * at[1:] ** power
         return float(missed @ missed + (trust * (power - exponent)) ** 2)
+
+    from scipy.optimize import minimize_scalar  # half a second, which only this needs
 
     best = minimize_scalar(
         cost, bounds=(LOWEST, HIGHEST), method='bounded', options={'xatol': 1e-7}
