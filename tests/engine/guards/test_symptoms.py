@@ -32,6 +32,7 @@ WITH_TARGET = (
 )  # fmt: skip
 TARGET = "default_hooks['target_update'] = dict(type='ttl_mm.TargetUpdateHook', horizon_iters=80)\n"
 RATE = 'optim_wrapper["optimizer"]["lr"] *= {}\nparam_scheduler = []\n'
+MUON = 'optim_wrapper["optimizer"] = dict(type="ttl_mm.Muon", lr={})\nparam_scheduler = []\n'
 SOUND = 0.1  # times the rate of other toys: batches are of four images here
 POLES = """
 custom_imports['imports'].append('tests.engine.guards.test_symptoms')
@@ -104,6 +105,11 @@ def test_a_sound_run_has_no_symptom(named):
 
 def test_a_rate_100_times_too_large(named):
     assert named(more=RATE.format(100 * SOUND))['learning rate too large'] <= WITHIN
+
+
+@pytest.mark.parametrize(('rate', 'names'), [(0.3, set()), (30, {'learning rate too large'})])
+def test_matrices_that_keep_their_length_may_turn_further(named, rate, names):
+    assert named(more=MUON.format(rate)).keys() == names
 
 
 @pytest.mark.parametrize('momentum', [1.0, 0.9999999])
