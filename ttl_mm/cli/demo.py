@@ -8,13 +8,13 @@ from ttl_mm.cli._options import add_out
 from ttl_mm.compat.torch_environment import set_torch_environment
 
 HELP = 'pre-train on digits on photographs, in minutes on a CPU, and write a page about it'
-CONFIG = 'digits/ttl_ranks1-10_r18_scenes_1xb64_24e.py'
+CONFIG = 'digits/ttl_fast_r18_scenes_1xb64_12e.py'
 TITLE = 'Digits on photographs, learned without labels'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_out(parser, 'DIR', 'the run and its page', 'work_dirs/demo')
-    text = 'length of the run (default: 24); a shorter one shows the way, not the result'
+    text = 'length of the run (default: 12); a shorter one shows the way, not the result'
     parser.add_argument('--epochs', type=integer(1), metavar='N', help=text)
 
 

@@ -1,15 +1,11 @@
 # The demo: digits on photographs, at which raw pixels fail. A narrow ResNet-18, no target network
-# and no predictor, small views; minutes on a CPU.
-_base_ = ['../_base_/models/ttl_r50.py', '../_base_/default_runtime.py']
+# and no predictor, small views, Muon; minutes on a CPU.
+_base_ = ['../_base_/models/ttl_fast_r50.py', '../_base_/default_runtime.py']
 
 model = dict(
-    target_momentum=None,
-    online_sizes=None,
-    target_sizes=None,
     data_preprocessor=dict(to_rgb=False, mean=(60,) * 3, std=(55,) * 3),
     backbone=dict(type='ResNet_CIFAR', depth=18, stem_channels=16, base_channels=16),
     neck=dict(in_channels=128, hid_channels=512, out_channels=128),
-    head=dict(deputy=(1, 10), gamma=1.0, predictor=None),
 )
 # No flip, since a mirrored digit is no digit. Hue and gray, or colors would be enough to tell
 # images apart.
@@ -33,13 +29,13 @@ train_dataloader = dict(
 )
 optim_wrapper = dict(
     type='OptimWrapper',
-    optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4),
+    optimizer=dict(type='ttl_mm.Muon', lr=0.3, momentum=0.9, weight_decay=5e-4, matrix_rate=0.3),
 )
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=2, by_epoch=True, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', T_max=24, end=24, by_epoch=True, convert_to_iter_based=True),
+    dict(type='CosineAnnealingLR', T_max=12, end=12, by_epoch=True, convert_to_iter_based=True),
 ]
-train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=24)
+train_cfg = dict(type='ttl_mm.EpochLoop', max_epochs=12)
 
 plain = [dict(type='PackInputs')]
 default_hooks = dict(
@@ -49,9 +45,9 @@ default_hooks = dict(
         type='ttl_mm.ProbeHook',
         train=dict(type='ttl_mm.DigitScenes', split='train', num=2000, pipeline=plain),
         test=dict(type='ttl_mm.DigitScenes', split='test', num=1000, pipeline=plain),
-        interval=3,
+        interval=2,
         linear=True,
-        linear_interval=24,
+        linear_interval=12,
     ),
 )
 env_cfg = dict(cudnn_benchmark=True)  # all inputs have one size
