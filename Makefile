@@ -18,7 +18,7 @@ demo: light  ## pre-train on digits on photographs and write a page
 	@$(BIN)/ttl demo
 
 matrix:  ## install the light stack and run the quick suite on every Python found
-	@$(PYTHON) requirements/matrix.py
+	@$(PYTHON) requirements/matrix.py $(ONLY)
 
 lock:  ## pin all that requirements/*.txt need, with hashes; needs uv and the registry
 	@$(PYTHON) requirements/lock.py

@@ -1,7 +1,9 @@
 """Install the light stack and run the quick suite on every Python there is: ``make matrix``.
 
 Looks for Python of the range in PATH and among pyenv's, and makes an environment for each in
-.matrix: the pinned light stack, and on the oldest Python that of upstream OpenMMLab too. Prints
+.matrix: the pinned light stack, and on the oldest Python that of upstream OpenMMLab too. The quick
+suite is that of ``make test`` without its longest files (tests/conftest.py lists them) and without
+what needs more than the light stack. ``make matrix ONLY=3.12-light`` runs one environment. Prints
 one line for each; exits with 1 if one of them failed.
 """
 
@@ -15,10 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import install
 
 FOLDER = install.ROOT / '.matrix'
-TEST_TOOLS = [
+# at the versions of the full stack
+TEST_TOOLS = (
     'aiohttp', 'coverage', 'fsspec', 'import-linter', 'mypy', 'onnx', 'onnxruntime', 'playwright',
     'pyarrow', 'pytest', 'pytest-xdist', 'ruff', 'timm',
-]  # fmt: skip
+)  # fmt: skip
+QUICK = 'not faults and not long'
 # what needs mmdet, mmselfsup or compiled ops, or builds an environment of its own
 LEFT_OUT = [
     'tests/compat/test_mmselfsup_import.py',
@@ -34,17 +38,23 @@ LEFT_OUT = [
 ]
 
 
-def main() -> int:
+def main(only: list[str]) -> int:
     pythons = dict(find_pythons())
     if not pythons:
         print('matrix: no Python of the range was found', file=sys.stderr)
         return 1
     jobs = [(version, path, 'light') for version, path in pythons.items()]
     jobs.append((*next(iter(pythons.items())), 'upstream'))
+    names = [f'{version}-{kind}' for version, _, kind in jobs]
+    if unknown := set(only) - set(names):
+        print(f'matrix: {unknown.pop()} is none of {", ".join(names)}', file=sys.stderr)
+        return 1
     failed = 0
-    for version, path, kind in jobs:
+    for name, (version, path, kind) in zip(names, jobs):
+        if only and name not in only:
+            continue
         try:
-            result = run_suite(prepare(path, kind, FOLDER / f'{version}-{kind}'))
+            result = run_suite(prepare(path, kind, FOLDER / name))
         except install.SetupError as error:
             result = str(error)
         failed += result != 'passed'
@@ -86,7 +96,8 @@ def prepare(python: str, kind: str, folder: Path) -> Path:
         install.install_packages(own, 'light')
         pip('mmcv', '--no-deps', *wheels.glob('*.whl'))
         pins = ['--constraint', install.REQUIREMENTS / 'light.txt']
-    pip('test tools', *TEST_TOOLS, *pins)  # which they must not replace by newer ones
+    tools = [install.pin(name, 'full') for name in TEST_TOOLS]
+    pip('test tools', *tools, *pins)  # which they must not replace by newer ones
     pip('ttl_mm itself', '--no-deps', '-e', install.ROOT)
     return own
 
@@ -95,7 +106,7 @@ def run_suite(own: Path) -> str:
     """'passed', or the last line of pytest; all that it printed is kept beside the environment."""
     left_out = [f'--ignore={path}' for path in LEFT_OUT]
     tests = subprocess.run(
-        [own, '-m', 'pytest', '-q', '-n', '2', '--dist', 'loadfile', *left_out],
+        [own, '-m', 'pytest', '-q', '-n', '2', '--dist', 'loadfile', '-m', QUICK, *left_out],
         cwd=install.ROOT,
         capture_output=True,
         text=True,
@@ -106,4 +117,4 @@ def run_suite(own: Path) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

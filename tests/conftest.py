@@ -28,8 +28,15 @@ LONGEST = (
 )  # fmt: skip
 
 
+# of these, what `make matrix` runs all the same: from images to a backbone and a page
+ALWAYS = ('tests/test_demo.py', 'tests/pretraining/test_job.py')
+
+
 def pytest_collection_modifyitems(items):
     """The longest files go first, so that no worker is left alone with one of them at the end."""
+    for item in items:
+        if item.path.stem in LONGEST and not item.nodeid.startswith(ALWAYS):
+            item.add_marker('long')
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
 
