@@ -8,7 +8,7 @@ from ttl_mm.cli._options import add_out
 from ttl_mm.compat.torch_environment import set_torch_environment
 
 HELP = 'pre-train on digits on photographs, in minutes on a CPU, and write a page about it'
-CONFIG = 'digits/ttl_fast_r18_scenes_1xb64_12e.py'
+CONFIG = 'digits/ttl_soft_r18_scenes_1xb64_12e.py'
 TITLE = 'Digits on photographs, learned without labels'
 
 
