@@ -37,7 +37,7 @@ def test_a_tutorial_runs(path, tmp_path, monkeypatch):
     notebook.cells.insert(0, nbformat.v4.new_code_cell(STRICT))
     folder = tmp_path / 'run'
     folder.mkdir()
-    client = NotebookClient(notebook, timeout=300, resources={'metadata': {'path': str(folder)}})
+    client = NotebookClient(notebook, timeout=560, resources={'metadata': {'path': str(folder)}})
     client.execute()
     assert all(cell.execution_count for cell in code)
 
