@@ -232,7 +232,7 @@ def machine() -> str:
 
     cores = len(os.sched_getaffinity(0))
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    busy = ' with other work' if os.getloadavg()[0] > 0.25 * cores else ''
+    busy = ', other work beside it' if os.getloadavg()[0] > 0.25 * cores else ''
     return f'{cores} CPU cores, {", ".join(gpus) or "no GPU"}{busy}'
 
 
