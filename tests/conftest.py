@@ -19,12 +19,14 @@ from tests.helpers.browser import CHROMIUM, chromium
 from tests.helpers.paths import ROOT
 
 LONGEST = (
-    'test_any_backbone', 'test_demo', 'test_baselines', 'test_backbone', 'test_job', 'test_stall',
-    'test_probe_hook', 'test_configs', 'test_ranks', 'test_resume_exact', 'test_compare',
-    'test_result_hook', 'test_run', 'test_gauge_hook', 'test_metafile', 'test_detection_configs',
-    'test_without_labels', 'test_substitutes', 'test_load', 'test_config', 'test_own_data',
-    'test_systems', 'test_detection_runs', 'test_mmselfsup_import', 'test_efficiency_study',
-    'test_slices', 'test_kill',
+    'test_any_backbone', 'test_backbone', 'test_baselines', 'test_job', 'test_resume_exact',
+    'test_demo', 'test_own_data', 'test_detection_configs', 'test_preemption', 'test_canaries',
+    'test_compare', 'test_symptoms', 'test_formats', 'test_fuzz', 'test_judge_hook',
+    'test_systems', 'test_result_hook', 'test_registry', 'test_config', 'test_configs',
+    'test_hostile', 'test_networks', 'test_run', 'test_metafile', 'test_bands', 'test_sources',
+    'test_probe_hook', 'test_slices', 'test_efficiency_study', 'test_ranks',
+    'test_mmselfsup_import', 'test_store_job', 'test_windows', 'test_wheel', 'test_substitutes',
+    'test_gauge_hook', 'test_detection_runs', 'test_stores', 'test_stall',
 )  # fmt: skip
 
 
