@@ -106,6 +106,10 @@ def test_hostile_files_are_refused():
         (whole[:200], 'damaged|without an image'),
         (dicom(stored, Rows=60_000, Columns=60_000), 'pixels are more than'),
         (dicom(stored, NumberOfFrames='2000'), '2000 frames'),
+        (
+            dicom(stored, Rows=4096, Columns=4096, NumberOfFrames='9'),
+            '150994944 values in 9 frames',
+        ),
         (dicom(stored, NumberOfFrames='x'), 'without an image'),
         (dicom(stored, RescaleSlope='1e999'), 'a scale of inf|cannot be decoded|damaged'),
         (dicom(stored, SamplesPerPixel=4), '4 values of 16 bit'),
@@ -115,6 +119,11 @@ def test_hostile_files_are_refused():
     ]:
         with pytest.raises(ValueError, match=said):
             read_dicom(data)
+
+
+def test_many_frames_are_no_long_side():
+    frames = np.zeros((700, 100, 8), np.uint16)
+    assert read_dicom(dicom(frames)).shape == (100, 8, 700)
 
 
 def test_packed_frames_say_the_size_that_the_header_says():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_READS = 2**16  # of the parser; an element takes one to three
 MAX_FRAMES = 1024
+VALUES_PER_PIXEL = 4  # on average over an image of max_pixels
 PIXELS = ('PixelData', 'FloatPixelData', 'DoubleFloatPixelData')
 _SIZE, _COUNTS = ('Rows', 'Columns', 'BitsAllocated'), ('SamplesPerPixel', 'NumberOfFrames')
 _SETTINGS = [
@@ -100,7 +101,13 @@ def read_dicom(data: bytes, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """
     elements = _elements(data, [*_SETTINGS, *PIXELS])
     header = _header(elements)
-    check_size(header.height * header.frames, header.width, max_pixels)
+    check_size(header.height, header.width, max_pixels)
+    values = header.height * header.width * header.channels
+    if values > VALUES_PER_PIXEL * max_pixels:
+        raise ValueError(
+            f'{values} values in {header.frames} frames are more than '
+            f'{VALUES_PER_PIXEL * max_pixels}; split the file or shrink its frames'
+        )
     try:
         with _quietly():
             return _on_scale(_stored(elements, header), elements, header)
