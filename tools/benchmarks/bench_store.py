@@ -5,8 +5,8 @@
 A web server in a process of its own sends tar shards of JPEGs (375 x 500 pixels) over loopback, at
 50 MB/s in all and 20 ms late. A ResNet-18 is pre-trained from its address for so many seconds, two
 views of 64 pixels, with a cache that holds only a part of the shards: with the next window fetched
-ahead, and without that, as a control that this server is slow enough to matter. Then the same
-shards from the disk.
+ahead, without that, and from the disk. On a CPU the network, not the store, sets the pace, so the
+three hardly differ.
 
 Prints the share of time that steps waited for data, in the first minute and after it, from the log
 of the run. Exits with 1 if it is 5 % or more after the first minute from the store.
