@@ -7,7 +7,7 @@
 
 ``overfit``: a detector with FPN learns 8 images of COCO by heart; the exit code is 1 unless box
 AP50 on the same images is at least 0.8. ``pretrain``: a narrow ResNet-18 learns from photos without
-labels; its checkpoint is BACKBONE. ``voc``: a detector for three classes against the same from
+labels; its last checkpoint is BACKBONE. ``voc``: a detector for three classes against the same from
 random weights; the exit code is 1 unless it is ahead in box AP50. ``labels``: ``ttl finetune`` with
 5, 20 and 100 images of every class, five seeds each.
 
@@ -100,7 +100,7 @@ def labels(args: argparse.Namespace) -> int:
         found = [job.accuracy(PRETRAINED), job.accuracy(RANDOM), job.lead]
         cells = (f'{v.mean:.1f} ({v.low:.1f} to {v.high:.1f})' for v in found)
         rows.append(f'| {count} | {" | ".join(cells)} |')
-        print('| images of a class | pre-trained | random | difference |')
+        print('| images of a class | pre-trained | random | difference |\n|---|---|---|---|')
         print('\n'.join(rows), flush=True)
     return 0
 
