@@ -34,7 +34,7 @@ def shards(tmp_path):
     names = list(ImageFolder(str(folder)).names)
     for number, files in enumerate(split_into_shards(shard_files(folder, names), 11_000)):
         write_shard(out / f'{number:03}.tar', files)
-    assert len(list(out.iterdir())) == 7
+    assert len(list(out.glob('*.tar'))) == 7
     return out
 
 
