@@ -15,6 +15,7 @@ from ttl_mm.engine.hooks.early_stop_hook import since_best
 from ttl_mm.gauges.verdict import verdict
 from ttl_mm.report.logs import load_run
 
+RATES = (0.01, 0.1, 0.5)  # that every method was run with
 MEASURES = {
     'view_invariance': 'neighbors kept under views', 'stability': 'neighbors kept since last time',
     'rankme': 'RankMe', 'lidar': 'LiDAR', 'spectrum_decay': 'alpha-ReQ',
@@ -145,6 +146,22 @@ def try_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         for row in some
     ]
     return markdown(['images', 'setting', 'steps', 'neighbors kept, %', 'kNN, %'], rows)
+
+
+def rate_table(runs: Mapping[str, Run]) -> str:
+    """What one gains who starts with a rate, tries two others, and goes by the neighbors kept."""
+    methods: dict[str, dict[float, tuple[float, float]]] = {}
+    for name, run in runs.items():
+        if run['lr'] in RATES and name == f'{run["method"]}-lr{run["lr"]}':
+            end = run['rows'][-1]
+            methods.setdefault(run['method'], {})[run['lr']] = end['view_invariance'], end['knn']
+    rows = []
+    for rate in RATES:
+        gains = [max(ends.values())[1] - ends[rate][1] for ends in methods.values()]
+        most = [max(knn for _, knn in ends.values()) - ends[rate][1] for ends in methods.values()]
+        found = f'{np.mean(gains):+.1f} ({min(gains):+.1f} to {max(gains):+.1f})'
+        rows.append([rate, len(gains), found, f'{np.mean(most):+.1f}'])
+    return markdown(['rate at first', 'methods', 'gain in kNN, mean (range)', 'by labels'], rows)
 
 
 def regrets(runs: Sequence[Run], measure: str, accuracy: str) -> list[float]:

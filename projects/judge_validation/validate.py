@@ -25,6 +25,7 @@ from projects.judge_validation.plan import Job, held_out_jobs, jobs
 from projects.judge_validation.tables import (
     IN_STUDY,
     comparable,
+    rate_table,
     read,
     regret_table,
     study_runs,
@@ -65,6 +66,7 @@ def all_tables() -> dict[str, str]:
         'measures': table(runs),
         'study': table(study_runs(), IN_STUDY),
         'verdicts': verdict_table(runs),
+        'rates': rate_table(read(RESULTS)),
         'regret': regret_table(runs),
         'try': try_table(json.loads(TRIED.read_text())),
     }

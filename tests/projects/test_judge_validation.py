@@ -9,6 +9,7 @@ from projects.judge_validation import forecasts
 from projects.judge_validation.tables import (
     at_end,
     comparable,
+    rate_table,
     read,
     regret_table,
     regrets,
@@ -25,6 +26,7 @@ def test_tables_are_those_of_the_results():
     assert all(forecasts.table(quantity) in text for quantity in forecasts.CURVES)
     assert forecasts.kinds_table() in text
     assert regret_table(runs) in text
+    assert rate_table(read(RESULTS)) in text
     assert verdict_table(runs) in text
     assert try_table(json.loads(TRIED.read_text())) in text
 
