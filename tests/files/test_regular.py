@@ -3,6 +3,7 @@ import os
 import pytest
 
 from tests.helpers.odd_files import make_socket, odd_files
+from ttl_mm.errors import UserError
 from ttl_mm.files.regular import is_regular, open_regular, read_bytes, read_text, size_of
 
 
@@ -38,3 +39,12 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
     with pytest.raises(ValueError, match='utf-8'):
         read_text(path)
     assert read_text(path, errors='replace') == '\ufffd'
+
+
+def test_what_is_no_text_is_a_sentence_and_a_bad_value(tmp_path):
+    """For those who ask about values, and for all others."""
+    path = tmp_path / 'names.txt'
+    path.write_bytes('Käse\n'.encode('latin-1'))
+    for kind in (UserError, ValueError):
+        with pytest.raises(kind, match=r'names\.txt is no text in UTF-8 .*save it as UTF-8'):
+            read_text(path)

@@ -125,3 +125,11 @@ def test_keys_come_from_netrc_and_into_no_message(store, tmp_path, monkeypatch):
     kept = [path for path in place_of(store.url).rglob('*') if path.is_file()]
     assert kept
     assert not any(b'secret' in path.read_bytes() for path in kept)
+
+
+def test_folders_without_end_are_an_error(store, monkeypatch):
+    """A page that shows itself again and again, as a server may make them for ever."""
+    monkeypatch.setattr(remote, 'MOST_PAGES', 3)
+    (store.folder / 'a/b/c/d').mkdir(parents=True)
+    with pytest.raises(StoreError, match='more than 3 folders: name one further down'):
+        list_files(store.url)
