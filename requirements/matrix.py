@@ -20,14 +20,16 @@ FOLDER = install.ROOT / '.matrix'
 # at the versions of the full stack
 TEST_TOOLS = (
     'aiohttp', 'coverage', 'fsspec', 'import-linter', 'mypy', 'onnx', 'onnxruntime', 'playwright',
-    'pyarrow', 'pytest', 'pytest-xdist', 'ruff', 'timm',
+    'pyarrow', 'pydicom', 'pytest', 'pytest-xdist', 'ruff', 's3fs', 'tifffile', 'timm',
 )  # fmt: skip
 QUICK = 'not faults and not long'
 # what needs mmdet, mmselfsup or compiled ops, or builds an environment of its own
 LEFT_OUT = [
     'tests/compat/test_mmselfsup_import.py',
     'tests/datasets/test_train_loader.py',
+    'tests/engine/runner/test_config_check.py',
     'tests/engine/runner/test_substitutes.py',
+    'tests/export/test_library_formats.py',
     'tests/models/test_zoo_models.py',
     'tests/projects',
     'tests/selftest',
