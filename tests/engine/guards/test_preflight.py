@@ -11,6 +11,10 @@ from ttl_mm.checkpoint.sealed import write_checkpoint
 from ttl_mm.engine import guards
 from ttl_mm.engine.state.exit_codes import PREEMPTED, USER_ERROR
 
+SETTINGS = (
+    'world_size', 'batch_size_per_rank', 'images', 'iterations_per_epoch', 'accumulative_counts',
+    'seed',
+)  # fmt: skip
 TTL = """
 model = dict(
     type='ttl_mm.TTLAlgorithm', online_sizes=None, target_sizes=None,
@@ -120,7 +124,9 @@ def test_the_work_dir_of_another_model(tmp_path, images):
     state = {
         'meta': {'seed': 0, 'epoch': 0, 'iter': 1}, 'state_dict': {'fc.weight': torch.ones(1)},
         'optimizer': {}, 'param_schedulers': [], 'message_hub': {'runtime_info': {}},
-        'ttl_mm': {'ranks': [], 'hooks': {}, 'settings': {}, 'config': '{}'},
+        'ttl_mm': {
+            'ranks': [], 'hooks': {}, 'config': '{}', 'settings': dict.fromkeys(SETTINGS, 1),
+        },
     }  # fmt: skip
     write_checkpoint(tmp_path / 'work' / 'iter_1.pth', state, 1, 0)
     config = write_config(tmp_path / 'config.py', images)

@@ -65,18 +65,25 @@ def test_resume_of_a_pickle(tmp_path, toy, trace, hostile, assert_refused):
 
 
 def test_what_a_stranger_sealed_is_no_checkpoint_of_a_run(tmp_path):
+    settings = {
+        'world_size': 1, 'batch_size_per_rank': 4, 'images': 22, 'iterations_per_epoch': 5,
+        'accumulative_counts': 1, 'seed': 0,
+    }  # fmt: skip
     good = {
         'meta': {'epoch': 1, 'iter': 3}, 'state_dict': {}, 'optimizer': {}, 'param_schedulers': [],
         'message_hub': {'runtime_info': {}},
-        'ttl_mm': {'ranks': [], 'hooks': {}, 'settings': {}, 'config': '{}'},
+        'ttl_mm': {'ranks': [], 'hooks': {}, 'settings': settings, 'config': '{}'},
     }  # fmt: skip
     check_state(good, 'a.pth')
     for change in (
         {'meta': None}, {'meta': {'epoch': '1', 'iter': 3}}, {'state_dict': [1]}, {'ttl_mm': {}},
         {'message_hub': {}}, {'ttl_mm': {**good['ttl_mm'], 'config': '['}},
         {'ttl_mm': {**good['ttl_mm'], 'config': '[]'}}, {'ttl_mm': {**good['ttl_mm'], 'ranks': {}}},
+        {'ttl_mm': {**good['ttl_mm'], 'settings': {}}},
     ):  # fmt: skip
-        with pytest.raises(UserError, match=r'^a\.pth .*(no checkpoint|config is damaged)'):
+        with pytest.raises(
+            UserError, match=r'^a\.pth .*(no checkpoint|config is damaged|settings are damaged)'
+        ):
             check_state({**good, **change}, 'a.pth')
 
 

@@ -1,7 +1,7 @@
 """The numbers that a resumed run must share with the first one to be the same run."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from ttl_mm.compat.mmengine_private import accumulative_counts
 
@@ -35,8 +35,19 @@ class RunSettings:
 
     @classmethod
     def from_saved(cls, saved: Mapping[str, int]) -> 'RunSettings':
-        """Of a checkpoint; older ones spell the names with spaces."""
-        return cls(**{name.replace(' ', '_'): value for name, value in saved.items()})
+        """Of a checkpoint; older ones spell the names with spaces.
+
+        Raises:
+            ValueError: Not these names, or values that are no whole numbers.
+        """
+        found = {str(name).replace(' ', '_'): value for name, value in saved.items()}
+        names = {field.name for field in fields(cls)}
+        if odd := names.symmetric_difference(found):
+            raise ValueError(f'expected {sorted(names)}, and {sorted(odd)} differ')
+        for name, value in found.items():
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f'{name} is {value!r}, and a whole number is needed')
+        return cls(**found)
 
     @staticmethod
     def saved_ranks(saved: Mapping[str, int]) -> int | None:

@@ -102,6 +102,10 @@ def check_state(state: Mapping[str, Any], where: str) -> None:
         read_config_text(state['ttl_mm']['config'])
     except ValueError as error:
         raise UserError(f'{where} cannot be resumed, its config is damaged: {error}.') from error
+    try:
+        RunSettings.from_saved(state['ttl_mm']['settings'])
+    except ValueError as error:
+        raise UserError(f'{where} cannot be resumed, its settings are damaged: {error}.') from error
 
 
 def restore(runner, state: Mapping[str, Any]) -> None:
