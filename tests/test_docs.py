@@ -42,11 +42,11 @@ def test_links_paths_and_commands_of_a_page_exist(page):
 
 
 def text_of(page) -> str:
-    """The page; of a notebook its cells, and commands for the shell without their mark."""
+    """The page; of a notebook its cells, and commands for the shell without their marks."""
     if page.suffix != '.ipynb':
         return page.read_text()
     cells = json.loads(page.read_text())['cells']
-    return re.sub(r'^!', '', '\n\n'.join(''.join(cell['source']) for cell in cells), flags=re.M)
+    return re.sub(r'^[!%]', '', '\n\n'.join(''.join(cell['source']) for cell in cells), flags=re.M)
 
 
 def test_the_readme_is_short_and_has_the_first_commands():

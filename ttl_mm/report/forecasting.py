@@ -47,8 +47,9 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
         found.append(f'{counted(len(at), "value")} of {key}{reach}')
     raise UserError(
         f'{run.name} has {" and ".join(found)}: a forecast needs one from before the first step '
-        f'and one from at least {FROM:.0%} of the schedule. `ttl train` logs them; a config needs '
-        'a ttl_mm.JudgeHook, or with labels a ttl_mm.ProbeHook.'
+        f'and one from at least {FROM:.0%} of the schedule. `ttl train` logs them, but not in a '
+        'run so short that two judgments would take more than 1% of its work; a config needs a '
+        'ttl_mm.JudgeHook, or with labels a ttl_mm.ProbeHook.'
     )
 
 

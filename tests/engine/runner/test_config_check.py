@@ -45,6 +45,8 @@ def refused():
         ('train_cfg.max_epochs', 2.5, 'a whole number'),
         ('model.target_momentum', 'high', 'a number is needed'),
         ('optim_wrapper.optimizer.lr', 'fast', 'a number is needed'),
+        ('model.head.type', 'TruncatedTripletHead', "'ttl_mm.TruncatedTripletHead': write that"),
+        ('train_dataloader.sampler.type', 'EpochSampler', "'ttl_mm.EpochSampler': write that"),
     ],
 )
 def test_the_nearest_argument_is_named(refused, option, value, why):

@@ -48,6 +48,8 @@ def check_arguments(cfg: Config) -> None:
         _check_counts(content['train_cfg'], 'train_cfg')
     for place, part in _typed(content, ''):
         found = list(_classes(part['type'], part.get('_scope_')))
+        if not found:
+            _refuse_missing_scope(part['type'], place)
         taken = [_arguments(one) for one in found]
         if found and all(names is not None for names in taken):
             every = {*_TAKEN_OUT, *(name for names in taken if names for name in names)}
@@ -73,12 +75,31 @@ def _classes(kind: Any, scope: str | None) -> Iterator[Any]:
     if not isinstance(kind, str):
         yield kind
         return
+    for root in _roots():
+        with root.switch_scope_and_registry(scope) as registry:
+            found = _find(registry, root, kind)
+        if found is not None:
+            yield found
+
+
+def _roots() -> Iterator[Registry]:
     for root in vars(mmengine.registry).values():
         if isinstance(root, Registry) and root.name not in _ONLY_MMENGINE:
-            with root.switch_scope_and_registry(scope) as registry:
-                found = _find(registry, root, kind)
-            if found is not None:
-                yield found
+            yield root
+
+
+def _refuse_missing_scope(kind: str, place: str) -> None:
+    """Refuse a name that nothing stands for, where it is one of ttl_mm."""
+    for root in _roots():
+        ours = root.children.get('ttl_mm')
+        if ours is None:
+            continue
+        ours.import_from_location()
+        if kind in ours.module_dict:
+            full = f'ttl_mm.{kind}'
+            raise UserError(
+                f'{place}.type={kind!r}: this class is registered as {full!r}: write that.'
+            )
 
 
 def _find(registry: Registry, root: Registry, name: str) -> Any:
