@@ -76,7 +76,8 @@ def pretrain(args: argparse.Namespace) -> int:
 def voc(args: argparse.Namespace) -> int:
     """Three classes, pre-trained against random."""
     import ttl_mm.registry  # noqa: F401  isort: skip
-    from ttl_mm.tasks.detection.train_job import PRETRAINED, RANDOM, train_detector
+    from ttl_mm.finetuning.job import PRETRAINED, RANDOM
+    from ttl_mm.tasks.detection.train_job import train_detector
 
     job = train_detector(
         args.data, args.weights, args.out / 'voc', 'faster-rcnn-fpn', args.classes,
@@ -89,7 +90,8 @@ def voc(args: argparse.Namespace) -> int:
 def labels(args: argparse.Namespace) -> int:
     """Few and many labels, five seeds."""
     import ttl_mm.registry  # noqa: F401  isort: skip
-    from ttl_mm.tasks.classification.job import PRETRAINED, RANDOM, finetune
+    from ttl_mm.finetuning.job import PRETRAINED, RANDOM
+    from ttl_mm.tasks.classification.job import finetune
 
     rows = []
     for count in args.per_class:
