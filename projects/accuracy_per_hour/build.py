@@ -95,9 +95,17 @@ def config_of(
             dict(type='ttl_mm.RandomViews', views=[dict(view, num=1, jitter=0.0, grayscale=0.0)]),
             dict(type='ttl_mm.FirstView'), dict(type='PackInputs'),
         ]  # fmt: skip
-    hooks = hooks_of(method)
+    hooks = hooks_of(method) | trial_hooks(setting, data, folder, held_out)
     if 'target_update' in hooks:
         hooks['target_update']['horizon_iters'] = iterations
+    dataset = dataset_of(data, folder, 'rest' if held_out else 'train', pipeline)
+    if setting.pop('memory', False):
+        dataset = dict(type='ttl_mm.ImagesInMemory', dataset=dataset, views=views, edge=data.edge)
+    wrapper: dict[str, Any] = dict(optimizer=optimizer)
+    if amp := setting.pop('amp', None):
+        wrapper |= dict(type='ttl_mm.AmpOptimWrapper', dtype=amp)
+    if slow := setting.pop('slow', None):
+        wrapper['paramwise_cfg'] = dict(custom_keys=slow)
     off = dict.fromkeys(('gauges', 'collapse', 'timer', 'stall', 'checkpoint', 'probe'))
     options: dict[str, Any] = dict(
         default_scope='mmpretrain',
@@ -105,14 +113,14 @@ def config_of(
         train_dataloader=dict(
             batch_size=batch, num_workers=0, drop_last=True,
             sampler=dict(type='ttl_mm.EpochSampler'), collate_fn=dict(type='default_collate'),
-            dataset=dataset_of(data, folder, 'rest' if held_out else 'train', pipeline),
+            dataset=dataset,
         ),
         default_hooks=dict(logger=dict(type='LoggerHook', interval=50), **off, **hooks),
         log_processor=dict(by_epoch=False),
-        optim_wrapper=dict(optimizer=optimizer),
+        optim_wrapper=wrapper,
         param_scheduler=[
             dict(type='LinearLR', start_factor=0.01, end=warmup, by_epoch=False),
-            dict(type='CosineAnnealingLR', T_max=iterations - warmup, begin=warmup, by_epoch=False),
+            decay_of(setting.pop('decay', 'cosine'), warmup, iterations),
         ],
         train_cfg=dict(type='ttl_mm.IterLoop', max_iters=iterations),
         randomness=dict(seed=seed),
@@ -121,6 +129,32 @@ def config_of(
     cfg = Config(options)
     cfg.merge_from_dict({f'model.{key}': value for key, value in setting.items()})
     return cfg
+
+
+def decay_of(name: str, begin: int, end: int) -> dict[str, Any]:
+    """How the rate falls: 'cosine', 'linear', or 'late', level for two thirds and then linear."""
+    if name == 'cosine':
+        return dict(type='CosineAnnealingLR', T_max=end - begin, begin=begin, by_epoch=False)
+    start = begin if name == 'linear' else begin + 2 * (end - begin) // 3
+    return dict(type='LinearLR', start_factor=1.0, end_factor=0.0, begin=start, end=end,
+                by_epoch=False)  # fmt: skip
+
+
+def trial_hooks(setting: dict[str, Any], data: Data, folder: Path, held_out: bool) -> dict:
+    """The hooks of ideas that are tried; their settings are taken out."""
+    hooks: dict[str, Any] = {}
+    plain = [dict(type='ttl_mm.LoadImage')]
+    if data.size != 32:
+        plain.append(dict(type='Resize', scale=(data.size, data.size), backend='pillow'))
+    part = 'rest' if held_out else 'train'
+    images = dataset_of(data, folder, part, [*plain, dict(type='PackInputs')])
+    if white := setting.pop('white', ''):
+        hooks['white'] = dict(type='ttl_mm.WhiteStemHook', dataset=images, fixed=white == 'fixed')
+    if share := setting.pop('average', None):
+        hooks['average'] = dict(type='ttl_mm.AverageHook', share=share)
+    if count := setting.pop('fresh', None):
+        hooks['fresh'] = dict(type='ttl_mm.FreshStatisticsHook', dataset=images, count=count)
+    return hooks
 
 
 def adapted(model: dict[str, Any], data: Data) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import projects.accuracy_per_hour.trial  # noqa: F401
 import ttl_mm.engine  # noqa: F401
 from projects.accuracy_per_hour.build import config_of, dataset_of
 from projects.accuracy_per_hour.plan import DATA, Job, Setting
-from ttl_mm.datasets.sampler import EpochSampler
+from ttl_mm.datasets import EpochSampler, ImagesInMemory
 from ttl_mm.datasets.train_loader import train_loader
 from ttl_mm.engine.state.exit_codes import TrainingStopped
 from ttl_mm.evaluation.probe import KNN, LINEAR, Probe
@@ -46,6 +46,9 @@ class Cost(Hook):
         self.pixels += sum(len(view) * view[0].shape[-1] * view[0].shape[-2] for view in views)
         self.losses.append(outputs['loss'].item())
         self.seconds = time.process_time() - self._start
+
+    def after_train(self, runner) -> None:
+        self.seconds = time.process_time() - self._start  # hooks of trials work at the end
 
 
 def train_and_evaluate(job: Job, folder: Path, iterations: int, linear: bool) -> dict[str, Any]:
@@ -109,6 +112,19 @@ def seconds_per_iteration(
     return found
 
 
+def seconds_to_read(data_name: str, folder: Path, count: int = 500) -> float:
+    """CPU seconds in which an image is taken into memory."""
+    init_default_scope('mmpretrain')
+    setting = {'lr': 0.1, 'memory': True}
+    cfg = config_of(DATA[data_name], 'fast', setting, folder, 100, held_out=False)
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    count = min(count, len(dataset))
+    start = time.process_time()
+    for index in range(count):
+        dataset[index]
+    return (time.process_time() - start) / count
+
+
 def _stepper(data_name: str, method: str, setting: Setting, folder: Path):
     """A function that does the next training iteration of a method, data path included."""
     cfg = config_of(DATA[data_name], method, setting, folder, 10_000, held_out=False)
@@ -117,6 +133,9 @@ def _stepper(data_name: str, method: str, setting: Setting, folder: Path):
     model.init_weights()
     optim = build_optim_wrapper(model, cfg.optim_wrapper)
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    if isinstance(dataset, ImagesInMemory):  # reading is counted by itself
+        for index in range(len(dataset)):
+            dataset[index]
     size = cfg.train_dataloader.batch_size
     plain = DataLoader(
         dataset, size, sampler=EpochSampler(dataset, seed=0), drop_last=True,

@@ -36,6 +36,7 @@ class Data:
         pixels: name of the normalization in ``configs/_base_/pixels``.
         stages: stages of the network.
         held_out: share of every class of ``train`` that the search judges on and does not see.
+        edge: pixels of an image that is kept in memory.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Data:
     pixels: str
     stages: int
     held_out: float
+    edge: int
 
     @property
     def channels(self) -> int:
@@ -56,8 +58,8 @@ class Data:
 DATA = {
     data.name: data
     for data in (
-        Data('cifar10_mini', 'train', 'test', 32, 24, 'cifar10', 3, 0.2),
-        Data('imagenette_mini', 'train', 'val', 64, 48, 'imagenet', 4, 1 / 3),
+        Data('cifar10_mini', 'train', 'test', 32, 24, 'cifar10', 3, 0.2, 32),
+        Data('imagenette_mini', 'train', 'val', 64, 48, 'imagenet', 4, 1 / 3, 72),
     )
 }
 

@@ -23,7 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 
-from projects.accuracy_per_hour.measure import seconds_per_iteration, train_and_evaluate
+from projects.accuracy_per_hour.build import count_images
+from projects.accuracy_per_hour.measure import (
+    seconds_per_iteration,
+    seconds_to_read,
+    train_and_evaluate,
+)
 from projects.accuracy_per_hour.plan import (
     DATA,
     IDEAS,
@@ -74,7 +79,8 @@ def in_child(function: Callable, *arguments: Any) -> Any:
 FREE = (
     'lr', 'size', 'warmup', 'start', 'head.temperature', 'head.deputy', 'head.deputy_temperature',
     'head.coding_rate', 'view.area', 'view.jitter', 'coding', 'turned', 'align', 'contrast',
-    'direct', 'edges', 'edges_own', 'edges_other', 'edges_contrast',
+    'direct', 'edges', 'edges_own', 'edges_other', 'edges_contrast', 'decay', 'average', 'fresh',
+    'slow',
 )  # fmt: skip
 
 
@@ -110,13 +116,16 @@ def calibrate(jobs: list[Job], folder: Path, results: Path) -> None:
         reference, *others = in_child(seconds_per_iteration, name, variants, folder, ROUNDS, COUNT)
         known.setdefault('reference', label_of({'method': REFERENCE[0], **REFERENCE[1]}))
         known.setdefault('seconds_per_iteration', round(median(reference), 4))
+        if 'read' not in known and any(s.get('memory') for _, s in missing.values()):
+            read_one = in_child(seconds_to_read, name, folder)  # of a machine as busy as just now
+            known['read'] = round(read_one / median(reference), 6)
         ratios = known.setdefault('ratios', {})
         for key, times in zip(missing, others):
             ratios[key] = round(median(t / r for t, r in zip(times, reference)), 4)
         write(path, known)
 
 
-def iterations_for(job: Job, results: Path) -> int:
+def iterations_for(job: Job, folder: Path, results: Path) -> int:
     """How many iterations the budget pays for, by the calibration."""
     known = read(results / job.data / 'calibration.json')
     starts = [start for start, _ in sizes_of(job)]
@@ -125,12 +134,16 @@ def iterations_for(job: Job, results: Path) -> int:
         share * known['ratios'][cost_key(job.method, job.setting, size)]
         for share, (_, size) in zip(shares, sizes_of(job))
     )
-    return round(job.budget / (per * known['seconds_per_iteration']))
+    budget = job.budget / known['seconds_per_iteration']  # in iterations of the reference
+    if job.setting.get('memory'):
+        data = DATA[job.data]
+        budget -= known['read'] * count_images(folder / data.name / data.train)
+    return round(budget / per)
 
 
 def do(job: Job, folder: Path, results: Path) -> None:
     """Do one run and keep what it measured."""
-    iterations = iterations_for(job, results)
+    iterations = iterations_for(job, folder, results)
     found = in_child(train_and_evaluate, job, folder, iterations, not job.held_out)
     found['date'] = datetime.now(UTC).strftime('%Y-%m-%d %H:%M')
     write(results / job.name, found)

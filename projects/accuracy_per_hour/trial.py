@@ -4,10 +4,11 @@ from itertools import combinations
 
 import torch
 import torch.nn.functional as F
+from mmengine.hooks import Hook
 from torch import Tensor, nn
 
 from ttl_mm.models import TTLAlgorithm
-from ttl_mm.registry import MODELS
+from ttl_mm.registry import DATASETS, HOOKS, MODELS
 
 GRID = 6  # cells per edge in which directions of edges are counted
 
@@ -253,3 +254,89 @@ def edge_directions(images: Tensor, grid: int = GRID, bins: int = 8) -> Tensor:
         found = F.conv2d(parts, mix[:, :, None, None]).clamp_(min=0)  # size·cos⁴(θ - angle)
         total = F.avg_pool2d(found.square().sum(1, keepdim=True), 3, 1, 1, count_include_pad=False)
         return (found / (total.sqrt() + 0.08)).sqrt_().flatten(1)
+
+
+@HOOKS.register_module()
+class WhiteStemHook(Hook):
+    """Start the first convolution from the main directions of patches of the images, and minus these.
+
+    Args:
+        dataset: Plain images.
+        fixed: Whether it stays as it is.
+        count: Images that are looked at.
+    """
+
+    def __init__(self, dataset: dict, fixed: bool = False, count: int = 500) -> None:
+        self.dataset, self.fixed, self.count = dataset, fixed, count
+
+    @torch.no_grad()
+    def before_train(self, runner) -> None:
+        conv = runner.model.backbone.conv1
+        patches = []
+        for images in plain_batches(self.dataset, self.count):
+            images = runner.model.data_preprocessor({'inputs': [images], 'data_samples': None})
+            found = F.unfold(images['inputs'][0], conv.kernel_size)  # (N, 27, cells)
+            patches.append(found.transpose(1, 2).flatten(0, 1))
+        rows = torch.cat(patches)
+        values, vectors = torch.linalg.eigh(torch.cov(rows.T))
+        half = conv.out_channels // 2
+        main = (vectors / (values + 1e-2).sqrt()).T.flip(0)[:half]
+        weight = torch.cat([main, -main]).view_as(conv.weight)
+        conv.weight.copy_(weight * (conv.weight.norm() / weight.norm()))
+        conv.weight.requires_grad_(not self.fixed)
+
+
+@HOOKS.register_module()
+class AverageHook(Hook):
+    """End with the mean of the weights over the last share of the run."""
+
+    priority = 'LOW'
+
+    def __init__(self, share: float) -> None:
+        self.share, self.count, self.mean = share, 0, []
+
+    @torch.no_grad()
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 <= (1 - self.share) * runner.max_iters:
+            return
+        params = list(runner.model.parameters())
+        self.count += 1
+        if self.count == 1:
+            self.mean = [p.clone() for p in params]
+        else:
+            torch._foreach_lerp_(self.mean, params, 1 / self.count)
+
+    @torch.no_grad()
+    def after_train(self, runner) -> None:
+        for p, mean in zip(runner.model.parameters(), self.mean):
+            p.copy_(mean)
+
+
+@HOOKS.register_module()
+class FreshStatisticsHook(Hook):
+    """Take the statistics of BatchNorm anew in the end, from plain images at full size."""
+
+    priority = 'VERY_LOW'
+
+    def __init__(self, dataset: dict, count: int) -> None:
+        self.dataset, self.count = dataset, count
+
+    @torch.no_grad()
+    def after_train(self, runner) -> None:
+        model = runner.model
+        norms = [m for m in model.backbone.modules() if isinstance(m, nn.BatchNorm2d)]
+        for m in norms:
+            m.reset_running_stats()
+            m.momentum = None  # the mean over all batches
+        model.train()
+        for images in plain_batches(self.dataset, self.count):
+            images = model.data_preprocessor({'inputs': [images], 'data_samples': None})['inputs'][0]
+            model.backbone(images.contiguous(memory_format=torch.channels_last))
+
+
+def plain_batches(config: dict, count: int, size: int = 250):
+    """Images (N, 3, H, W) of a dataset, evenly spread over it."""
+    dataset = DATASETS.build(config)
+    chosen = [i * len(dataset) // count for i in range(min(count, len(dataset)))]
+    for start in range(0, len(chosen), size):
+        yield torch.stack([dataset[i]['inputs'] for i in chosen[start : start + size]])

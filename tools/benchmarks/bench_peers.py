@@ -1,13 +1,21 @@
 """Accuracy against time of other libraries as they are shipped, and of ours.
 
-    taskset -c 1 python tools/benchmarks/bench_peers.py --data data/imagenette_mini --epochs 6
+    python tools/benchmarks/bench_peers.py run --data data/imagenette_mini --epochs 10
+    python tools/benchmarks/bench_peers.py run --data data/imagenette_mini --epochs 4 --only ours
+    python tools/benchmarks/bench_peers.py table
 
 DATA holds ``train/CLASS/*`` and ``val/CLASS/*``. Every contender trains a ResNet-18 on images of
 ``train`` at one size, in one process with one thread and without workers, and is judged by ``ttl
-eval`` on its exported weights: kNN (k = 20) and linear, on images of that size. Seconds are CPU
-seconds of the training call, imports left out. Each library gets a virtual environment of its own
-below ``--envs``, made at first use from the package index that pip is set up with; nothing is
-installed into this one. A contender that has a result below ``--out`` is not run again.
+eval`` on its exported weights: kNN (k = 20) and linear, on images of that size. Ours is what ``ttl
+train --size SIZE --epochs N`` plans, trained by ``tools/train.py``.
+
+Seconds are CPU seconds of the training call, imports left out. Where other work runs on the
+machine, a CPU second is worth less, so a fixed piece of work is timed before and after each
+contender, and its seconds are given in those of the least busy moment as well.
+
+Each library gets a virtual environment of its own below ``--envs``, made at first use from the
+package index that pip is set up with; nothing is installed into this one. A contender that has a
+result below ``--out`` is not run again.
 """
 
 import argparse
@@ -15,10 +23,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 NEIGHBORS = 20
@@ -74,18 +88,9 @@ print(json.dumps(dict(seconds=seconds, weights='{out}/weights.pth')))
 OURS = """
 import json, time
 from ttl_mm.engine.runner.launch import train
-schedule = 'param_scheduler'
-options = {{
-    'train_dataloader.dataset.data_root': '{data}/train', 'train_dataloader.num_workers': 0,
-    'train_dataloader.persistent_workers': False, 'train_dataloader.batch_size': {batch},
-    'train_dataloader.dataset.pipeline.0.views.0.size': {small},
-    'train_dataloader.dataset.pipeline.0.views.1.size': {small},
-    'train_cfg.max_epochs': {epochs}, schedule + '.0.end': max(1, {epochs} // 10),
-    schedule + '.1.T_max': {epochs}, schedule + '.1.end': {epochs},
-    'default_hooks.checkpoint.interval': {epochs},
-}}
+options = {{'train_dataloader.num_workers': 0, 'train_dataloader.persistent_workers': False}}
 start = time.process_time()
-train('configs/own_images/ttl_soft_r18_1xb104_100e.py', work_dir='{out}/run', cfg_options=options)
+train('{out}/plan.py', work_dir='{out}/run', cfg_options=options)
 seconds = time.process_time() - start
 print(json.dumps(dict(seconds=seconds, weights='{out}/run/epoch_{epochs}.pth')))
 """
@@ -108,7 +113,7 @@ CONTENDERS = {
     'LightlyTrain 0.18, dino': Contender(
         LIGHTLY_TRAIN, ('lightly-train==0.18.0',), {'method': 'dino'}
     ),
-    'LightlySSL, SimCLR': Contender(LIGHTLY, ('lightly',)),
+    'LightlySSL 1.6, SimCLR': Contender(LIGHTLY, ('lightly==1.6.0',)),
 }  # fmt: skip
 
 
@@ -126,12 +131,23 @@ def python_of(packages: tuple[str, ...], envs: Path) -> str:
     return str(python)
 
 
-def train(contender: Contender, args: argparse.Namespace, out: Path) -> dict:
+def seconds_of_fixed_work() -> float:
+    """CPU seconds of convolutions that take about a second: how fast the machine is just now."""
+    torch.set_num_threads(1)
+    network = nn.Sequential(*[nn.Conv2d(64, 64, 3, padding=1) for _ in range(4)])
+    images = torch.ones(16, 64, 32, 32)
+    start = time.process_time()
+    for _ in range(10):
+        network(images).sum().backward()
+    return time.process_time() - start
+
+
+def train(contender: Contender, args: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Seconds and weights of one contender."""
     out.mkdir(parents=True, exist_ok=True)
     values = dict(
-        data=args.data.resolve(), out=out.resolve(), epochs=args.epochs, batch=args.batch_size,
-        size=args.size, small=args.size * 3 // 4,
+        data=args.data.resolve(), out=out.resolve(), epochs=args.epochs, batch=args.batch,
+        size=args.size,
     )  # fmt: skip
     script = contender.script.format(**values, **dict(contender.values))
     preamble = OPERATORS if contender.packages else ''
@@ -139,12 +155,19 @@ def train(contender: Contender, args: argparse.Namespace, out: Path) -> dict:
     environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': str(ROOT)}
     if contender.packages:
         del environment['PYTHONPATH']
+    else:
+        plan = [python, '-m', 'ttl_mm', 'train', str(args.data / 'train'), '--dry-run']
+        plan += ['--size', str(args.size), '--epochs', str(args.epochs)]
+        plan += ['--config-out', str(out / 'plan.py'), '--out', str(out / 'planned')]
+        subprocess.run([*plan, *args.options], check=True, cwd=ROOT, env=environment)
+    before = seconds_of_fixed_work()
     with (out / 'output.txt').open('w') as log:
         done = subprocess.run(
             [python, '-c', preamble + script],
             stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env=environment, check=True,
         )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    return found | {'fixed_work': [round(before, 3), round(seconds_of_fixed_work(), 3)]}
 
 
 def evaluate(weights: str, args: argparse.Namespace, out: Path) -> dict[str, float]:
@@ -158,24 +181,51 @@ def evaluate(weights: str, args: argparse.Namespace, out: Path) -> dict[str, flo
     return {figure['protocol']: figure['value'] for figure in figures}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--data', type=Path, required=True)
-    parser.add_argument('--epochs', type=int, default=6)
-    parser.add_argument('--batch-size', type=int, default=104)
-    parser.add_argument('--size', type=int, default=64)
-    parser.add_argument('--envs', type=Path, default=Path('work_dirs/peers/envs'))
-    parser.add_argument('--out', type=Path, default=Path('work_dirs/peers'))
-    parser.add_argument('--only', nargs='*', choices=CONTENDERS, default=list(CONTENDERS))
-    args = parser.parse_args()
+def run(args: argparse.Namespace) -> None:
+    """Train and judge what has no result yet."""
     for name in args.only:
-        out = args.out / f'{name.replace(" ", "_").replace(",", "")}_{args.epochs}e'
+        label = '_'.join([name.replace(',', ''), f'{args.epochs}e', *args.options])
+        out = args.out / label.replace(' ', '_')
         result = out / 'result.json'
         if not result.is_file():
             found = train(CONTENDERS[name], args, out)
             found |= evaluate(found['weights'], args, out)
+            found |= {'name': ' '.join([name, *args.options]), 'epochs': args.epochs}
             result.write_text(json.dumps(found, indent=1))
-        print(name, f'{args.epochs} epochs', result.read_text(), flush=True)
+        print(result.read_text(), flush=True)
+
+
+def table(folder: Path) -> str:
+    """All results, the best kNN first."""
+    found = [json.loads(path.read_text()) for path in folder.glob('*/result.json')]
+    least = min(min(f['fixed_work']) for f in found)
+    lines = ['| contender | epochs | CPU s | the same, machine not busy | kNN | linear |']
+    lines.append('| --- ' * 6 + '|')
+    for f in sorted(found, key=lambda f: -f['knn']):
+        quiet = f['seconds'] * least / mean(f['fixed_work'])
+        lines.append(
+            f'| {f["name"]} | {f["epochs"]} | {f["seconds"]:.0f} | {quiet:.0f} | {f["knn"]:.1f} | '
+            f'{f["linear"]:.1f} |'
+        )
+    return '\n'.join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('what', choices=['run', 'table'])
+    parser.add_argument('--data', type=Path, default=Path('data/imagenette_mini'))
+    parser.add_argument('--epochs', type=int, default=10)
+    parser.add_argument('--batch', type=int, default=104, help='of the others')
+    parser.add_argument('--size', type=int, default=64)
+    parser.add_argument('--envs', type=Path, default=Path('work_dirs/peers/envs'))
+    parser.add_argument('--out', type=Path, default=Path('work_dirs/peers'))
+    parser.add_argument('--only', nargs='*', choices=CONTENDERS, default=list(CONTENDERS))
+    parser.add_argument('--options', nargs='*', default=[], help='of ttl train, for ours')
+    args = parser.parse_args()
+    if args.what == 'run':
+        run(args)
+    else:
+        print(table(args.out))
 
 
 if __name__ == '__main__':

@@ -18,7 +18,7 @@ from ttl_mm.datasets.epoch_steps import EpochSteps
 from ttl_mm.datasets.read_ahead import ReadAhead
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.sampler import EpochSampler
-from ttl_mm.datasets.train_samples import Collate, TrainSamples
+from ttl_mm.datasets.train_samples import Collate, TrainBatches, TrainSamples
 
 SECONDS_TO_SAVE = 60  # that a worker lives on after SIGTERM
 IGNORED_BY_WORKERS = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
@@ -177,11 +177,13 @@ def train_loader(loader: DataLoader, seed: int) -> TrainLoader:
     but their index, and bad images are replaced. It yields
     :class:`~ttl_mm.datasets.train_samples.Batch`.
     """
-    samples = TrainSamples(loader.dataset)
+    makes_batches = hasattr(loader.dataset, 'batch_of')
+    samples = (TrainBatches if makes_batches else TrainSamples)(loader.dataset)
+    collate = _as_it_is if makes_batches else loader.collate_fn
     return TrainLoader(
         samples,
         batch_sampler=EpochBatches(loader.batch_sampler, seed),
-        collate_fn=Collate(loader.collate_fn, samples),
+        collate_fn=Collate(collate, samples),
         num_workers=loader.num_workers,
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,
@@ -191,6 +193,11 @@ def train_loader(loader: DataLoader, seed: int) -> TrainLoader:
         prefetch_factor=loader.prefetch_factor,
         persistent_workers=loader.persistent_workers,
     )
+
+
+def _as_it_is(batch: dict) -> dict:
+    """The collate function of a dataset that makes whole batches."""
+    return batch
 
 
 def _start_worker(init: Callable[[int], None] | None, worker: int) -> None:

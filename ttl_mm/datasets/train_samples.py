@@ -123,6 +123,17 @@ class TrainSamples(Dataset):
         return image_fault(path) if isinstance(path, str) else None
 
 
+class TrainBatches(TrainSamples):
+    """Wrap a dataset that makes whole batches, :class:`~ttl_mm.datasets.ImagesInMemory`.
+
+    Images that are in memory already need nothing of what a single sample does.
+    """
+
+    def __getitems__(self, indices: Sequence[SampleIndex]) -> dict:
+        rows = [index if self.dataset.holds(index) else self[index] for index in indices]
+        return self.dataset.batch_of(rows, indices)
+
+
 def _is_unopened(fault: BadImageError) -> bool:
     """Whether the file could not even be read; an error of a decoder has no number."""
     return isinstance(fault.__cause__, OSError) and fault.__cause__.errno is not None
