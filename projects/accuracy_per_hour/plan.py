@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Setting = Mapping[str, Any]
+Idea = tuple[str, Setting]  # a method and its setting
 
 BATCH = 104
 SEARCH_BUDGET = 30  # seconds of one core
@@ -101,6 +102,8 @@ def _flat(value: Any) -> str:
 RATES = dict.fromkeys(CONTENDERS, (0.1, 0.3))
 WIDE = {'neck.hid_channels': 1024, 'view.area': [0.3, 1.0]}
 MUON = {'optim.type': 'ttl_mm.Muon', 'optim.matrix_rate': 0.3}
+#: images are kept in memory, views of a whole batch are made at once
+MEMORY = {'memory': True}
 
 
 def trials(data: Data, method: str) -> list[Setting]:
@@ -123,9 +126,14 @@ def is_full(setting: Setting) -> bool:
     return 'size' not in setting
 
 
+def is_plain(setting: Setting) -> bool:
+    """Whether nothing of ours is in it: SGD, and every view made by itself."""
+    return not {'optim.type', 'memory', 'amp'} & set(setting)
+
+
 def is_sgd(setting: Setting) -> bool:
-    """Whether views are small and the optimizer is SGD."""
-    return 'size' in setting and 'optim.type' not in setting
+    """Whether views are small and nothing of ours is in it."""
+    return not is_full(setting) and is_plain(setting)
 
 
 PREDICTOR = {
@@ -136,7 +144,7 @@ BASE: Setting = {'lr': 0.3, 'size': 24}
 TRIAL = {**BASE, 'type': 'ttl_mm.TrialAlgorithm'}  # see trial.py
 HALF = {'lr': 0.6, 'size': 24, 'batch': 52}
 #: what else was tried on cifar10_mini, for ours or for its nearest rival: methods with settings
-IDEAS: dict[str, list[tuple[str, Setting]]] = {
+IDEAS: dict[str, list[Idea]] = {
     'parts of the feature map': [(FAST, {**TRIAL, 'cells': 0.5})],
     'all negatives instead of ranks 1 to 20': [(FAST, {**BASE, 'head.deputy': 'all'})],
     'no BatchNorm at the end of the projector': [(FAST, {**BASE, 'neck.with_last_bn': False})],
@@ -196,4 +204,33 @@ IDEAS: dict[str, list[tuple[str, Setting]]] = {
     'crops from 0.4 of the area': [(FAST, {**BASE, 'view.area': [0.4, 1.0]})],
     'weaker colors': [(FAST, {**BASE, 'view.jitter': 0.5})],
     'warm-up of 3 %': [(FAST, {**BASE, 'warmup': 0.03})],
+}
+
+#: our recipe with images in memory, on which the ideas below are tried
+MEMORY_BASE: Setting = {**BASE, **MEMORY, **MUON}
+MEMORY_IDEAS: dict[str, list[Idea]] = {
+    'bfloat16': [(FAST, {**BASE, **MEMORY, 'amp': 'bfloat16', **MUON})],
+    'statistics of BatchNorm taken anew in the end, at full size': [
+        (FAST, {**MEMORY_BASE, 'fresh': 1000})
+    ],
+    'a first convolution of whitened patches': [(FAST, {**MEMORY_BASE, 'white': 'start'})],
+    'a first convolution of whitened patches, not trained': [
+        (FAST, {**MEMORY_BASE, 'white': 'fixed'})
+    ],
+    'rising sizes 16, 24, 28 px': [
+        (FAST, {'lr': 0.3, 'size': [[0, 16], [0.4, 24], [0.8, 28]], **MEMORY, **MUON})
+    ],
+    'mean of the weights of the last third, rate level before': [
+        (FAST, {**MEMORY_BASE, 'decay': 'late', 'average': 0.3, 'fresh': 1000})
+    ],
+    'half the rate of matrices': [(FAST, {**MEMORY_BASE, 'optim.matrix_rate': 0.15})],
+    'twice the rate of matrices': [(FAST, {**MEMORY_BASE, 'optim.matrix_rate': 0.6})],
+    'a coding-rate term': [(CODING, MEMORY_BASE)],
+    'crops from 0.3 of the area': [(FAST, {**MEMORY_BASE, 'view.area': [0.3, 1.0]})],
+    'temperature 0.2': [(FAST, {**MEMORY_BASE, 'head.deputy_temperature': 0.2})],
+    'views of 20 px': [(FAST, {**MEMORY_BASE, 'size': 20})],
+    'views of 16 px': [(FAST, {**MEMORY_BASE, 'size': 16})],
+    'twice the batch': [(FAST, {**MEMORY_BASE, 'batch': 208})],
+    'half the batch': [(FAST, {**MEMORY_BASE, 'batch': 52})],
+    'linear decay': [(FAST, {**MEMORY_BASE, 'decay': 'linear'})],
 }

@@ -30,14 +30,21 @@ from projects.accuracy_per_hour.measure import (
     train_and_evaluate,
 )
 from projects.accuracy_per_hour.plan import (
+    CODING,
+    CONTENDERS,
     DATA,
+    FAST,
     IDEAS,
+    MEMORY,
+    MEMORY_BASE,
+    MEMORY_IDEAS,
     SEARCH_BUDGET,
     STAGES,
     Data,
     Job,
     Setting,
     is_full,
+    is_plain,
     is_sgd,
     label_of,
     trials,
@@ -165,6 +172,25 @@ def best_setting(
     return max(scores.values(), key=lambda found: found[0])[1]
 
 
+def settings_of(data: Data, method: str, results: Path) -> list[Setting]:
+    """The settings of a method whose results count: its best, and others that say what it owes.
+
+    Contenders: the best with all of ours. Rivals: the best with nothing of ours, as people run
+    them; SimCLR with full-size views as well.
+    """
+    best = best_setting(data, method, results)
+    if best is None:
+        return []
+    found = [best]
+    if method in CONTENDERS:
+        found.insert(0, {**best, **MEMORY})
+    if method not in (FAST, CODING):
+        found.append(best_setting(data, method, results, is_plain))
+    if method == 'simclr':
+        found += [best_setting(data, method, results, among) for among in (is_full, is_sgd)]
+    return list({label_of(setting): setting for setting in found if setting}.values())
+
+
 def jobs_in_order(results: Path) -> Iterator[Job]:
     """All runs, the most important first; finals of a method follow when its search is done."""
     for methods, budgets, seeds in STAGES:
@@ -172,13 +198,10 @@ def jobs_in_order(results: Path) -> Iterator[Job]:
             for setting in trials(DATA[name], method):
                 yield Job(name, method, setting, SEARCH_BUDGET, held_out=True)
         for budget, seed, name, method in product(budgets, seeds, DATA, methods):
-            found = [best_setting(DATA[name], method, results)]
-            if method == 'simclr':  # as people run it as well
-                found += [best_setting(DATA[name], method, results, a) for a in (is_full, is_sgd)]
-            for setting in found:
-                if setting is not None:
-                    yield Job(name, method, setting, budget, seed)
-    for tries in IDEAS.values():
+            for setting in settings_of(DATA[name], method, results):
+                yield Job(name, method, setting, budget, seed)
+    base = [(FAST, MEMORY_BASE)]
+    for tries in (base, *MEMORY_IDEAS.values(), *IDEAS.values()):
         for method, setting in tries:
             yield Job('cifar10_mini', method, setting, SEARCH_BUDGET, held_out=True)
 

@@ -16,13 +16,18 @@ from projects.accuracy_per_hour.plan import (
     DATA,
     FAST,
     IDEAS,
+    MEMORY_BASE,
+    MEMORY_IDEAS,
     OTHERS,
     SEARCH_BUDGET,
+    SEEDS,
     SUPERVISED,
     Data,
+    Idea,
     Job,
+    Setting,
     is_full,
-    is_sgd,
+    is_plain,
     trials,
 )
 from tools.figures import fill, markdown
@@ -39,18 +44,26 @@ def read(path: Path) -> dict[str, Any] | None:
 def finals(data: Data, results: Path) -> dict[str, dict[int, Runs]]:
     """Runs judged on the test images, by entry and budget.
 
-    The name of an entry is that of the method, with what differs from small views and Muon.
+    The name of an entry is that of the method, and what it has of ours: Muon, images in memory.
     """
     found: dict[str, dict[int, Runs]] = {}
     for path in sorted((results / data.name / 'final').glob('*/*.json')):
         run = json.loads(path.read_text())
-        name = run['method']
-        if is_full(run['setting']):
-            name += ', full-size views'
-        elif is_sgd(run['setting']):
-            name += ', SGD'
-        found.setdefault(name, {}).setdefault(run['budget'], []).append(run)
+        found.setdefault(entry_of(run), {}).setdefault(run['budget'], []).append(run)
     return found
+
+
+def entry_of(run: Mapping[str, Any]) -> str:
+    """The name of what a run belongs to.
+
+    >>> entry_of({'method': 'simclr', 'setting': {'lr': 0.1, 'size': 24}})
+    'simclr, small views'
+    """
+    setting = run['setting']
+    words = ['full-size views' if is_full(setting) else 'small views']
+    words += ['Muon'] if 'optim.type' in setting else []
+    words += ['in memory'] if 'memory' in setting else []
+    return ', '.join([run['method'], *words])
 
 
 def interval(values: Sequence[float]) -> float | None:
@@ -120,9 +133,8 @@ def lead_table(results: Path, plain: bool) -> str:
     """Ours, with the best kNN, against the best rival at every budget.
 
     Args:
-        results: Where the runs are.
-        plain: Rivals with nothing of ours but the small views, as people run them; or else with all
-            that they were given, our optimizer included.
+        plain: Rivals with nothing of ours but the small views, as people run them; or else all
+            that they were given, our optimizer and images in memory included.
     """
     rows = [['data', 'budget', 'ours', 'best rival', 'lead in kNN', 'lead in linear', 'intervals']]
     for data in DATA.values():
@@ -134,7 +146,7 @@ def lead_table(results: Path, plain: bool) -> str:
                 n: r
                 for n, r in runs.items()
                 if r[0]['method'] not in (FAST, CODING, 'paper', SUPERVISED)
-                and not (plain and 'optim.type' in r[0]['setting'])
+                and (is_plain(r[0]['setting']) or not plain)
             }
             if not own or not rivals:
                 continue
@@ -162,23 +174,33 @@ def _overlap(ours: Runs, theirs: Runs) -> str:
     return 'do not overlap' if apart else 'overlap'
 
 
-def idea_table(results: Path) -> str:
-    """Each idea against the recipe without it, on the images held out."""
-    base = read(results / Job('cifar10_mini', FAST, BASE, SEARCH_BUDGET, held_out=True).name)
-    rows = [['idea', 'kNN', 'against the recipe without it']]
-    if base is None:
+def idea_table(results: Path, base: Setting, ideas: Mapping[str, list[Idea]]) -> str:
+    """Each idea against the recipe without it, on the images held out; means over seeds."""
+    runs = _of_seeds(results, FAST, base)
+    rows = [['idea', 'kNN', 'against the recipe without it', 'seeds']]
+    if not runs:
         return _markdown(rows)
-    rows.append(['(none)', f'{base["knn"]:.1f}', ''])
-    for idea, tries in IDEAS.items():
+    rows.append(['(none)', f'{mean(runs.values()):.1f}', '', str(len(runs))])
+    found = []
+    for idea, tries in ideas.items():
         for method, setting in tries:
-            run = read(
-                results / Job('cifar10_mini', method, setting, SEARCH_BUDGET, held_out=True).name
-            )
-            if run:
-                name = idea if method in (FAST, CODING) else f'{idea} ({method})'
-                score = run.get('knn', 0.0)
-                rows.append([name, f'{score:.1f}', f'{score - base["knn"]:+.1f}'])
-    return _markdown([rows[0], rows[1], *sorted(rows[2:], key=lambda row: -float(row[1]))])
+            name = idea if method in (FAST, CODING) else f'{idea} ({method})'
+            if scores := _of_seeds(results, method, setting):
+                same = scores.keys() & runs.keys()
+                gain = mean(scores[seed] - runs[seed] for seed in same)
+                found.append((mean(scores.values()), gain, name, len(scores)))
+    found.sort(reverse=True)
+    rows += [[name, f'{knn:.1f}', f'{gain:+.1f}', str(n)] for knn, gain, name, n in found]
+    return _markdown(rows)
+
+
+def _of_seeds(results: Path, method: str, setting: Setting) -> dict[int, float]:
+    """KNN by seed, 0 of runs that diverged, on the images held out."""
+    jobs = [
+        Job('cifar10_mini', method, setting, SEARCH_BUDGET, seed, held_out=True) for seed in SEEDS
+    ]
+    runs = {job.seed: read(results / job.name) for job in jobs}
+    return {seed: run.get('knn', 0.0) for seed, run in runs.items() if run}
 
 
 def draw(results: Path, path: Path) -> None:
@@ -212,13 +234,10 @@ def generated(results: Path) -> dict[str, str]:
     }
     drawn = any(finals(data, results) for data in DATA.values())
     figure = f'![kNN against seconds of training]({FIGURE})' if drawn else 'No run yet.'
-    return {
-        **found,
-        'lead-plain': lead_table(results, True),
-        'lead-all': lead_table(results, False),
-        'figure': figure,
-        'ideas': idea_table(results),
-    }
+    leads = {'lead-plain': lead_table(results, True), 'lead-all': lead_table(results, False)}
+    ideas = {'ideas': idea_table(results, BASE, IDEAS)}
+    ideas['ideas-in-memory'] = idea_table(results, MEMORY_BASE, MEMORY_IDEAS)
+    return {**found, **leads, 'figure': figure, **ideas}
 
 
 def write_pages(pages: Sequence[Path], results: Path) -> None:

@@ -146,7 +146,7 @@ def train(contender: Contender, args: argparse.Namespace, out: Path) -> dict[str
     """Seconds and weights of one contender."""
     out.mkdir(parents=True, exist_ok=True)
     values = dict(
-        data=args.data.resolve(), out=out.resolve(), epochs=args.epochs, batch=args.batch,
+        data=args.data.resolve(), out=out.resolve(), epochs=args.epochs, batch=args.batch_size,
         size=args.size,
     )  # fmt: skip
     script = contender.script.format(**values, **dict(contender.values))
@@ -215,7 +215,7 @@ def main() -> None:
     parser.add_argument('what', choices=['run', 'table'])
     parser.add_argument('--data', type=Path, default=Path('data/imagenette_mini'))
     parser.add_argument('--epochs', type=int, default=10)
-    parser.add_argument('--batch', type=int, default=104, help='of the others')
+    parser.add_argument('--batch-size', type=int, default=104, help='of the others')
     parser.add_argument('--size', type=int, default=64)
     parser.add_argument('--envs', type=Path, default=Path('work_dirs/peers/envs'))
     parser.add_argument('--out', type=Path, default=Path('work_dirs/peers'))
