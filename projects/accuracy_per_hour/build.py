@@ -89,7 +89,10 @@ def config_of(
     warmup = round(setting.pop('warmup', 0.1) * iterations)
     optimizer = dict(type='SGD', lr=lr, momentum=0.9, weight_decay=5e-4)
     optimizer |= {key[6:]: setting.pop(key) for key in list(setting) if key.startswith('optim.')}
-    pipeline = [dict(type='ttl_mm.RandomViews', views=views), dict(type='PackInputs')]
+    in_memory = data.edge if setting.pop('memory', False) else False
+    pipeline = [
+        dict(type='ttl_mm.RandomViews', views=views, in_memory=in_memory), dict(type='PackInputs'),
+    ]  # fmt: skip
     if method == SUPERVISED:
         pipeline = [
             dict(type='ttl_mm.RandomViews', views=[dict(view, num=1, jitter=0.0, grayscale=0.0)]),
@@ -99,8 +102,6 @@ def config_of(
     if 'target_update' in hooks:
         hooks['target_update']['horizon_iters'] = iterations
     dataset = dataset_of(data, folder, 'rest' if held_out else 'train', pipeline)
-    if setting.pop('memory', False):
-        dataset = dict(type='ttl_mm.ImagesInMemory', dataset=dataset, views=views, edge=data.edge)
     wrapper: dict[str, Any] = dict(optimizer=optimizer)
     if amp := setting.pop('amp', None):
         wrapper |= dict(type='ttl_mm.AmpOptimWrapper', dtype=amp)

@@ -19,7 +19,8 @@ import projects.accuracy_per_hour.trial  # noqa: F401
 import ttl_mm.engine  # noqa: F401
 from projects.accuracy_per_hour.build import config_of, dataset_of
 from projects.accuracy_per_hour.plan import DATA, Job, Setting
-from ttl_mm.datasets import EpochSampler, ImagesInMemory
+from ttl_mm.datasets import EpochSampler
+from ttl_mm.datasets.images_in_memory import ImagesInMemory, step_in_memory
 from ttl_mm.datasets.train_loader import train_loader
 from ttl_mm.engine.state.exit_codes import TrainingStopped
 from ttl_mm.evaluation.probe import KNN, LINEAR, Probe
@@ -118,10 +119,13 @@ def seconds_to_read(data_name: str, folder: Path, count: int = 500) -> float:
     setting = {'lr': 0.1, 'memory': True}
     cfg = config_of(DATA[data_name], 'fast', setting, folder, 100, held_out=False)
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    step = step_in_memory(dataset)
+    assert step is not None
+    memory = ImagesInMemory(dataset, step)
     count = min(count, len(dataset))
     start = time.process_time()
     for index in range(count):
-        dataset[index]
+        memory.take(index)
     return (time.process_time() - start) / count
 
 
@@ -133,15 +137,15 @@ def _stepper(data_name: str, method: str, setting: Setting, folder: Path):
     model.init_weights()
     optim = build_optim_wrapper(model, cfg.optim_wrapper)
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
-    if isinstance(dataset, ImagesInMemory):  # reading is counted by itself
-        for index in range(len(dataset)):
-            dataset[index]
     size = cfg.train_dataloader.batch_size
     plain = DataLoader(
         dataset, size, sampler=EpochSampler(dataset, seed=0), drop_last=True,
         collate_fn=default_collate,
     )  # fmt: skip
     loader = train_loader(plain, seed=0)
+    if setting.get('memory'):  # reading is counted by itself
+        for index in range(len(dataset)):
+            loader.dataset.memory.take(index)
     batches = _endless(loader)
     moves = isinstance(model, TTLAlgorithm) and model.has_target
 

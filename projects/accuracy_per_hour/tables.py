@@ -133,6 +133,7 @@ def lead_table(results: Path, plain: bool) -> str:
     """Ours, with the best kNN, against the best rival at every budget.
 
     Args:
+        results: Where the runs are.
         plain: Rivals with nothing of ours but the small views, as people run them; or else all
             that they were given, our optimizer and images in memory included.
     """

@@ -258,7 +258,7 @@ def edge_directions(images: Tensor, grid: int = GRID, bins: int = 8) -> Tensor:
 
 @HOOKS.register_module()
 class WhiteStemHook(Hook):
-    """Start the first convolution from the main directions of patches of the images, and minus these.
+    """Start the first convolution from the main directions of patches, and from minus these.
 
     Args:
         dataset: Plain images.
@@ -330,8 +330,8 @@ class FreshStatisticsHook(Hook):
             m.momentum = None  # the mean over all batches
         model.train()
         for images in plain_batches(self.dataset, self.count):
-            images = model.data_preprocessor({'inputs': [images], 'data_samples': None})['inputs'][0]
-            model.backbone(images.contiguous(memory_format=torch.channels_last))
+            data = model.data_preprocessor({'inputs': [images], 'data_samples': None})
+            model.backbone(data['inputs'][0].contiguous(memory_format=torch.channels_last))
 
 
 def plain_batches(config: dict, count: int, size: int = 250):

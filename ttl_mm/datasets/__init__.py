@@ -20,8 +20,8 @@ labels. Those in a store are fetched before they are read: ``read_ahead`` tells 
 Images beyond 8-bit RGB, of other channels or depth, take another way through step 4: ``bands``
 reads and scales them, ``float_color`` has the operations of their views.
 
-``images_in_memory.ImagesInMemory`` takes the place of steps 3 to 5 for sets that fit into memory:
-``train_samples.TrainBatches`` asks it for whole batches, whose views ``batch_views`` makes at once.
+``RandomViews(in_memory=True)`` takes another way from step 3 on: ``train_samples.TrainBatches``
+asks ``images_in_memory`` for whole batches, whose views ``batch_views`` makes at once.
 
 ``view_sheet`` takes steps 3 and 4, so ``ttl views`` shows what training sees. ``folder_scan`` and
 ``name_list`` find the files of ``image_folder.ImageFolder``, ``permutation`` shuffles them.
@@ -37,7 +37,6 @@ from ttl_mm.datasets.decode import BadImageError, LoadImage, decode_image
 from ttl_mm.datasets.digit_scenes import DigitScenes
 from ttl_mm.datasets.digits import Digits
 from ttl_mm.datasets.image_folder import ImageFolder, TarShards
-from ttl_mm.datasets.images_in_memory import ImagesInMemory
 from ttl_mm.datasets.part import Fraction
 from ttl_mm.datasets.sampler import EpochSampler
 from ttl_mm.datasets.views import LoadBands, RandomViews
@@ -49,7 +48,6 @@ __all__ = [
     'EpochSampler',
     'Fraction',
     'ImageFolder',
-    'ImagesInMemory',
     'LoadBands',
     'LoadImage',
     'RandomViews',

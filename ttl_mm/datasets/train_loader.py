@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, DataLoader
 
 from ttl_mm.datasets.epoch_order import EpochOrder
 from ttl_mm.datasets.epoch_steps import EpochSteps
+from ttl_mm.datasets.images_in_memory import step_in_memory
 from ttl_mm.datasets.read_ahead import ReadAhead
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.sampler import EpochSampler
@@ -177,9 +178,9 @@ def train_loader(loader: DataLoader, seed: int) -> TrainLoader:
     but their index, and bad images are replaced. It yields
     :class:`~ttl_mm.datasets.train_samples.Batch`.
     """
-    makes_batches = hasattr(loader.dataset, 'batch_of')
-    samples = (TrainBatches if makes_batches else TrainSamples)(loader.dataset)
-    collate = _as_it_is if makes_batches else loader.collate_fn
+    step = step_in_memory(loader.dataset)
+    samples = TrainBatches(loader.dataset, step) if step else TrainSamples(loader.dataset)
+    collate = _as_it_is if step else loader.collate_fn
     return TrainLoader(
         samples,
         batch_sampler=EpochBatches(loader.batch_sampler, seed),
@@ -196,7 +197,7 @@ def train_loader(loader: DataLoader, seed: int) -> TrainLoader:
 
 
 def _as_it_is(batch: dict) -> dict:
-    """The collate function of a dataset that makes whole batches."""
+    """The collate function of whole batches."""
     return batch
 
 

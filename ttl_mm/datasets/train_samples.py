@@ -13,7 +13,9 @@ from torch.utils.data import Dataset, get_worker_info
 
 from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.datasets.image_folder import image_fault
+from ttl_mm.datasets.images_in_memory import ImagesInMemory
 from ttl_mm.datasets.sample_index import SampleIndex
+from ttl_mm.datasets.views import RandomViews
 from ttl_mm.errors import UserError
 from ttl_mm.files.stores.remote import StoreError
 
@@ -69,7 +71,11 @@ class TrainSamples(Dataset):
         return len(self.dataset)
 
     def __getitem__(self, index: SampleIndex):
-        """The sample, or that of another image if it is bad.
+        """The sample, or that of another image if it is bad."""
+        return self.read_good(index, self.dataset.__getitem__)
+
+    def read_good(self, index: SampleIndex, read: Callable[[SampleIndex], Any]) -> Any:
+        """What ``read`` gives for this image, or for another one if it is bad.
 
         If no file of many can even be opened, the disk is taken to be away: the image is tried
         again, for up to a minute, and the run is not changed by it.
@@ -78,7 +84,7 @@ class TrainSamples(Dataset):
         while True:
             met = len(self.skipped)
             try:
-                return self._read_or_replace(index)
+                return self._read_or_replace(index, read)
             except _Unreachable as error:
                 if (seconds := next(waits, None)) is None:
                     raise UserError(
@@ -88,13 +94,13 @@ class TrainSamples(Dataset):
                 del self.skipped[met:]
                 time.sleep(seconds)
 
-    def _read_or_replace(self, index: SampleIndex):
+    def _read_or_replace(self, index: SampleIndex, read: Callable[[SampleIndex], Any]) -> Any:
         replacements, reachable = None, False
         for _ in range(MAX_TRIES):
             try:
                 with seeded_for(index):
                     self.provide_rng.index = index
-                    return self.dataset[index]
+                    return read(index)
             except BadImageError as fault:
                 reachable |= not _is_unopened(fault)
                 self.skipped.append(Skipped(fault.path, fault.reason or 'bad image'))
@@ -124,14 +130,17 @@ class TrainSamples(Dataset):
 
 
 class TrainBatches(TrainSamples):
-    """Wrap a dataset that makes whole batches, :class:`~ttl_mm.datasets.ImagesInMemory`.
+    """The same for images that are kept in memory, where a whole batch is made at once."""
 
-    Images that are in memory already need nothing of what a single sample does.
-    """
+    def __init__(self, dataset: Any, step: RandomViews) -> None:
+        super().__init__(dataset)
+        self.memory = ImagesInMemory(dataset, step)
 
-    def __getitems__(self, indices: Sequence[SampleIndex]) -> dict:
-        rows = [index if self.dataset.holds(index) else self[index] for index in indices]
-        return self.dataset.batch_of(rows, indices)
+    def __getitems__(self, indices: Sequence[SampleIndex]) -> dict[str, Any]:
+        """The batch; a bad image is replaced as in a single sample."""
+        take, holds = self.memory.take, self.memory.holds
+        rows = [i if holds(i) else self.read_good(i, take) for i in indices]
+        return self.memory.batch_of(rows, indices)
 
 
 def _is_unopened(fault: BadImageError) -> bool:
