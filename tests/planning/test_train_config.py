@@ -46,3 +46,14 @@ def test_views_that_grow_keep_their_schedule_and_a_trial_has_the_largest():
     assert pixel_share(read_train_recipe()) == 1
     plan = replace(PLAN, pixel_share=0.5)
     assert PLAN.seconds() - plan.seconds() == pytest.approx(250)  # steps of a second
+
+
+def test_images_in_memory_and_the_rate_of_muon():
+    step = adapted(replace(PLAN, edge=96)).train_dataloader.dataset.pipeline[0]
+    assert step.in_memory == 96
+    assert not adapted().train_dataloader.dataset.pipeline[0].get('in_memory')
+    recipe = read_train_recipe()
+    recipe.optim_wrapper.optimizer = dict(type='ttl_mm.Muon', lr=0.4)
+    for batch, rate in ((26, 0.2), (52, 0.4), (208, 0.4)):  # of two ranks, the recipe's is 104
+        cfg = adapted(replace(PLAN, batch=batch), recipe)
+        assert cfg.optim_wrapper.optimizer.lr == pytest.approx(rate)

@@ -1,11 +1,13 @@
 import pytest
 
-from tests.helpers.plans import CPU, GPUS, TRIAL, drafted
+from tests.helpers.plans import CPU, GPUS, PHOTOS, TRIAL, drafted
+from ttl_mm.datasets.bands import Bands, Measured
 from ttl_mm.datasets.decode import BadImageError
 from ttl_mm.errors import UserError
 from ttl_mm.planning.image_sources import Sample
 from ttl_mm.planning.request import Request
 from ttl_mm.planning.train_length import settle
+from ttl_mm.planning.train_plan import edge_in_memory
 
 
 def test_defaults_follow_the_machine_and_the_images():
@@ -51,3 +53,17 @@ def test_checkpoints_are_ten_minutes_apart_and_at_ends_of_epochs():
     assert plan.save_every == 33 * 9  # 300 steps are ten minutes
     assert settle(drafted(images=100_000), TRIAL, Request(('photos',))).save_every == 961
     assert plan.disk == 300
+
+
+def test_images_stay_in_memory_where_they_take_a_fifth_of_it():
+    per_image = 3 * 96**2 + 8  # at 1.5 times 64 px
+    for ranks, most in ((1, 10_000), (4, 2_500)):
+        memory = 5 * 10_000 * per_image
+        assert edge_in_memory(most, 64, 480, ranks, memory) == 96
+        assert edge_in_memory(most + 1, 64, 480, ranks, memory) is None
+    asked = Request(('photos',), size=64)
+    assert drafted(asked).edge == 96
+    assert drafted(asked, sample=Sample(9, [], 70)).edge == 70  # not enlarged
+    assert drafted(Request(('photos',), size=32), sample=Sample(9, [], 20)).edge == 32
+    scan = Measured(9, 'uint16', Bands((0.0,), (1.0,)), (0.0,), (1.0,), ())
+    assert drafted(asked, sample=PHOTOS._replace(measured=scan)).edge is None

@@ -20,6 +20,8 @@ from ttl_mm.planning.train_plan import KEPT_CHECKPOINTS, TrainPlan
 
 #: what `ttl train` adapts; to change the method of `ttl train`, change this name
 RECIPE = 'own_images/ttl_soft_r18_1xb104_100e.py'
+#: its step is a share of the norm of the weights, which a larger batch does not raise
+MUON = 'ttl_mm.Muon'
 WARM_UP = 0.05  # of the run
 LINES = 200  # of the log, at most every 50 steps
 LOOKS = 20  # at the rank of the projections, at most every 50 steps
@@ -55,9 +57,12 @@ def train_config(
     _set_size(cfg, plan, backbone)
     if plan.pixels is not None:
         set_pixels(cfg, plan.pixels)
+    if plan.edge is not None:
+        _views_step(cfg).in_memory = plan.edge
     base = cfg.auto_scale_lr.base_batch_size
     set_optimizer(cfg.optim_wrapper, backbone.norm, base)
-    cfg.optim_wrapper.optimizer.lr *= plan.batch * plan.ranks / base
+    optimizer, share = cfg.optim_wrapper.optimizer, plan.batch * plan.ranks / base
+    optimizer.lr *= min(1.0, share) if optimizer.type == MUON else share
     cfg.auto_scale_lr.base_batch_size = plan.batch * plan.ranks
     warm_up = max(1, round(WARM_UP * plan.steps))
     cfg.param_scheduler = [
@@ -127,9 +132,7 @@ def _set_size(cfg: Config, plan: TrainPlan, backbone: Backbone) -> None:
 def set_pixels(cfg: Config, pixels: Measured) -> None:
     """Let a config train on images beyond 8-bit RGB: its views, its network, its normalization."""
     bands = pixels.bands
-    for step in cfg.train_dataloader.dataset.pipeline:
-        if 'views' in step:
-            step.bands = bands.config()
+    _views_step(cfg).bands = bands.config()
     cfg.model.data_preprocessor = {
         'type': 'ttl_mm.BandsPreprocessor', 'mean': pixels.mean, 'std': pixels.std,
         'to_rgb': bands.channels == 3,
@@ -138,9 +141,13 @@ def set_pixels(cfg: Config, pixels: Measured) -> None:
         cfg.model.backbone.in_channels = bands.channels
 
 
+def _views_step(cfg: Config) -> Any:
+    (step,) = (step for step in cfg.train_dataloader.dataset.pipeline if 'views' in step)
+    return step
+
+
 def _views(cfg: Config) -> list[Any]:
-    (views,) = (step.views for step in cfg.train_dataloader.dataset.pipeline if 'views' in step)
-    return views
+    return _views_step(cfg).views
 
 
 def _sizes(view: Any) -> list[tuple[int, int]]:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ttl_mm.datasets.bands import Measured
+from ttl_mm.datasets.images_in_memory import memory_of
+from ttl_mm.datasets.view_params import View
+from ttl_mm.datasets.views import default_edge
 from ttl_mm.errors import UserError, counted
 from ttl_mm.models.backbones import find_backbone
 from ttl_mm.models.view_sizes import ViewSizes
@@ -23,6 +26,8 @@ DEFAULTS = {'GPU': ('resnet50', 224), 'CPU': ('resnet18', 96)}
 SMALLEST_BATCH = 16
 SECONDS_BETWEEN_SAVES = 600.0
 KEPT_CHECKPOINTS = 2
+#: share of the free memory that the images may take
+MEMORY_FOR_IMAGES = 0.2
 PROBES = 8
 #: backbone, export and report at the end take as long as so many starts of a run: on a busy machine
 #: both take longer
@@ -50,6 +55,7 @@ class TrainPlan:
     why: Mapping[str, str] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     pixels: Measured | None = None  # of images beyond 8-bit RGB
+    edge: int | None = None  # of images that are kept in memory
 
     @property
     def whole_epochs(self) -> bool:
@@ -145,9 +151,23 @@ def draft(
             f'{name} takes three channels, and the images have {pixels.bands.channels}: choose '
             'a --backbone of those without a library in their names, such as resnet18.'
         )
-    return TrainPlan(
-        images, name, size, ranks, chosen, workers, why=why, cautions=cautions, pixels=pixels, **bad
+    edge = (
+        None if pixels else edge_in_memory(images, size, sample.short_side, ranks, machine.memory)
     )
+    return TrainPlan(
+        images, name, size, ranks, chosen, workers, why=why, cautions=cautions, pixels=pixels,
+        edge=edge, **bad,
+    )  # fmt: skip
+
+
+def edge_in_memory(images: int, size: int, side: int, ranks: int, memory: int) -> int | None:
+    """Pixels at which each process keeps all images in memory; None if they take too much of it.
+
+    >>> edge_in_memory(10_000, 96, side=480, ranks=1, memory=8 << 30)
+    144
+    """
+    edge = min(default_edge([View(size=size)]), max(side, size))  # small images are not enlarged
+    return edge if ranks * memory_of(images, edge) <= MEMORY_FOR_IMAGES * memory else None
 
 
 def _check_size(name: str, sizes: ViewSizes, size: int) -> None:

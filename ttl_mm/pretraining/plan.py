@@ -13,6 +13,7 @@ from mmengine.registry import DefaultScope
 
 from ttl_mm.checkpoint.coverage import compare
 from ttl_mm.checkpoint.load import load_backbone_state
+from ttl_mm.datasets.images_in_memory import memory_of
 from ttl_mm.datasets.name_list import write_name_list
 from ttl_mm.datasets.part import Part
 from ttl_mm.engine.runner.networks import choose_networks
@@ -137,6 +138,9 @@ class Planner:
             ('size', f'{plan.size} px', plan.why['size']),
             ('device', device, f'{loaders} to load images for each'),
             *self._speed_row(),
+            *([('in memory', f'{memory_of(plan.images, plan.edge) / GIB:.2g} GB',
+                f'every image at {plan.edge} px; views of a batch are made at once')]
+              if plan.edge else []),
             ('batch', f'{plan.batch}', f'{plan.why["batch"]}; {negatives} negatives an image'),
             ('k', ranks, 'ranks of the negatives pushed away, 1 the hardest'),
             ('epochs', f'{plan.epochs:.4g}', plan.why['length']),
