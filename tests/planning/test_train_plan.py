@@ -64,6 +64,7 @@ def test_images_stay_in_memory_where_they_take_a_fifth_of_it():
     asked = Request(('photos',), size=64)
     assert drafted(asked).edge == 96
     assert drafted(asked, sample=Sample(9, [], 70)).edge == 70  # not enlarged
+    assert drafted(Request(('photos',), size=128)).edge is None
     assert drafted(Request(('photos',), size=32), sample=Sample(9, [], 20)).edge == 32
     scan = Measured(9, 'uint16', Bands((0.0,), (1.0,)), (0.0,), (1.0,), ())
     assert drafted(asked, sample=PHOTOS._replace(measured=scan)).edge is None

@@ -2,6 +2,10 @@
 
     python tools/benchmarks/bench_data.py --data data/imagenette_mini/train
     python tools/benchmarks/bench_data.py                    # generated 500 x 375 JPEGs
+    python tools/benchmarks/bench_data.py --memory --data data/imagenette_mini/train
+
+``--memory`` compares batches of small views of images that are kept in memory with views that are
+made one by one from files; it is all that it prints.
 
 All contenders read the same files in one process and take turns; the best round of each counts.
 Exits with 1 if ours is below 4x the stock pipeline or 2x torchvision.
@@ -224,6 +228,30 @@ def batch_cost(size: int, batch_size: int = 104, rounds: int = 5) -> None:
               f'normalize (CPU) {1e3 * statistics.median(normalize):.0f} ms')  # fmt: skip
 
 
+def in_memory(files: list[Path], sizes: tuple[int, ...], rounds: int) -> None:
+    """CPU time of a batch of two views, one by one from files, and at once from memory."""
+    print('| two views of | one by one, from files | at once, from memory | ratio |')
+    print('|---|---|---|---|')
+    for size in sizes:
+        loaders = []
+        for memory in (False, True):
+            step = RandomViews([dict(size=size, num=2, area=(0.2, 1.0))], in_memory=memory)
+            folder = image_folder(files, Compose([step, PackInputs()]))
+            plain = DataLoader(folder, 52, sampler=EpochSampler(folder, seed=0), drop_last=True,
+                               collate_fn=default_collate)  # fmt: skip
+            loaders.append(train_loader(plain, seed=0))
+        best = [float('inf')] * 2
+        for round_ in range(rounds + 1):
+            for i, loader in enumerate(loaders):
+                start = time.process_time()
+                for _ in loader:
+                    pass
+                if round_:  # the first one reads the images
+                    best[i] = min(best[i], time.process_time() - start)
+        first, second = (1e3 * seconds / len(files) for seconds in best)
+        print(f'| {size} px | {first:.2f} ms an image | {second:.2f} ms | {first / second:.1f}x |')
+
+
 def generate(folder: Path, count: int, height: int = 375, width: int = 500) -> list[Path]:
     """JPEGs with the 1/f spectrum of photographs."""
     rng = np.random.default_rng(0)
@@ -272,6 +300,7 @@ def main() -> int:
     parser.add_argument('--images', type=int, default=192)
     parser.add_argument('--size', type=int, default=224)
     parser.add_argument('--rounds', type=int, default=4)
+    parser.add_argument('--memory', action='store_true', help='small views of images in memory')
     args = parser.parse_args()
     init_default_scope('mmpretrain')
     cv2.setNumThreads(0)
@@ -284,6 +313,9 @@ def main() -> int:
             files = found[:: max(1, len(found) // args.images)][: args.images]
         if not files:
             parser.error(f'no JPEG below {args.data}')
+        if args.memory:
+            in_memory(files, (24, 48, 72, 96), args.rounds)
+            return 0
         return 0 if report(files, args.size, args.rounds) else 1
 
 

@@ -28,6 +28,8 @@ SECONDS_BETWEEN_SAVES = 600.0
 KEPT_CHECKPOINTS = 2
 #: share of the free memory that the images may take
 MEMORY_FOR_IMAGES = 0.2
+#: of larger views a batch is not made faster than one by one (docs/benchmarks.md)
+LARGEST_IN_MEMORY = 96
 PROBES = 8
 #: backbone, export and report at the end take as long as so many starts of a run: on a busy machine
 #: both take longer
@@ -163,11 +165,14 @@ def draft(
 def edge_in_memory(images: int, size: int, side: int, ranks: int, memory: int) -> int | None:
     """Pixels at which each process keeps all images in memory; None if they take too much of it.
 
+    Views that are large are better made one by one, too.
+
     >>> edge_in_memory(10_000, 96, side=480, ranks=1, memory=8 << 30)
     144
     """
     edge = min(default_edge([View(size=size)]), max(side, size))  # small images are not enlarged
-    return edge if ranks * memory_of(images, edge) <= MEMORY_FOR_IMAGES * memory else None
+    fits = ranks * memory_of(images, edge) <= MEMORY_FOR_IMAGES * memory
+    return edge if fits and size <= LARGEST_IN_MEMORY else None
 
 
 def _check_size(name: str, sizes: ViewSizes, size: int) -> None:

@@ -22,7 +22,7 @@ def by_svd(matrix):
 @pytest.mark.parametrize('shape', [(4, 7), (7, 4), (5, 5)])
 def test_singular_values_go_to_one_and_vectors_stay(shape):
     matrices = np.random.default_rng(0).normal(size=(3, *shape))
-    found = orthogonalized(torch.tensor(matrices))
+    found = torch.stack(orthogonalized(list(torch.tensor(matrices))))
     for matrix, result in zip(matrices, found):
         np.testing.assert_allclose(result.numpy(), by_svd(matrix), atol=1e-9)
     assert 0.6 < torch.linalg.svdvals(found).min() <= torch.linalg.svdvals(found).max() < 1.3

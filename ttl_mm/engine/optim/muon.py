@@ -1,10 +1,12 @@
 """Muon: SGD with momentum whose updates of matrices are orthogonal."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 import torch
 from torch import Tensor
 
+from ttl_mm.compat.torch_private import foreach_add, foreach_add_, foreach_mul_
 from ttl_mm.errors import UserError
 from ttl_mm.registry import OPTIMIZERS
 
@@ -59,64 +61,76 @@ class Muon(torch.optim.Optimizer):
                 loss = closure()
         for group in self.param_groups:
             params = [p for p in group['params'] if p.grad is not None]
-            matrices = sorted((p for p in params if p.ndim > 1), key=_rows_and_columns)
-            for _, same in groupby(matrices, key=_rows_and_columns):
-                self._move_matrices(list(same), group)
-            for p in params:
-                if p.ndim <= 1:
-                    grad = p.grad.add(p, alpha=group['weight_decay'])
-                    p.sub_(self._with_momentum(p, grad, group['momentum']), alpha=group['lr'])
+            self._move_matrices([p for p in params if p.ndim > 1], group)
+            self._move_vectors([p for p in params if p.ndim <= 1], group)
         return loss
 
     def _move_matrices(self, params: list[Tensor], group: dict) -> None:
-        """Update matrices of one shape together: (K, R, C)."""
-        updates = [self._with_momentum(p, p.grad, group['momentum']).flatten(1) for p in params]
-        orthogonal = orthogonalized(torch.stack(updates))
-        weights = torch.stack([p.flatten(1) for p in params])
-        norm = _norm(weights)
+        grads = [p.grad for p in params]
+        updates = self._with_momentum(params, grads, group['momentum'])
+        directions = orthogonalized([update.flatten(1) for update in updates])
         rate = group['lr'] * group['matrix_rate']
-        moved = weights - rate * norm / _norm(orthogonal).clamp_(min=1e-12) * orthogonal
-        moved *= norm / _norm(moved).clamp_(min=1e-12)
-        for p, new in zip(params, moved):
-            p.copy_(new.view(p.shape))
+        for p, direction in zip(params, directions):
+            weights = p.flatten(1)
+            norm = weights.norm()
+            step = rate * norm / direction.norm().clamp_(min=1e-12)
+            moved = weights - step * direction
+            moved *= norm / moved.norm().clamp_(min=1e-12)
+            p.copy_(moved.view(p.shape))
 
-    def _with_momentum(self, p: Tensor, grad: Tensor | None, momentum: float) -> Tensor:
-        assert grad is not None  # those without one were left out
-        state = self.state[p]
-        if 'momentum_buffer' not in state:
-            state['momentum_buffer'] = torch.zeros_like(p)
-        buffer = state['momentum_buffer'].mul_(momentum).add_(grad)
-        return grad + momentum * buffer
+    def _move_vectors(self, params: list[Tensor], group: dict) -> None:
+        if params:
+            grads = foreach_add([p.grad for p in params], params, alpha=group['weight_decay'])
+            updates = self._with_momentum(params, grads, group['momentum'])
+            foreach_add_(params, updates, alpha=-group['lr'])
+
+    def _with_momentum(self, params: list[Tensor], grads: list, momentum: float) -> list[Tensor]:
+        if not params:
+            return []
+        for p in params:
+            if 'momentum_buffer' not in self.state[p]:
+                self.state[p]['momentum_buffer'] = torch.zeros_like(p)
+        buffers = [self.state[p]['momentum_buffer'] for p in params]
+        foreach_mul_(buffers, momentum)
+        foreach_add_(buffers, grads)
+        return list(foreach_add(grads, buffers, alpha=momentum))
 
 
-def orthogonalized(matrices: Tensor, steps: int = STEPS) -> Tensor:
-    """Matrices (K, R, C) with their singular vectors, and singular values near 1 (0.7 to 1.2).
+def orthogonalized(matrices: Sequence[Tensor], steps: int = STEPS) -> list[Tensor]:
+    """Matrices (R, C) with their singular vectors, and singular values near 1 (0.7 to 1.2).
 
     From X = M / |M| each step takes X to (a + b·G + c·G²)·X with G = X·Xᵀ (Newton-Schulz). All
-    steps are polynomials of the first G, so they are collected on the smaller side of the matrix.
+    steps are polynomials of the first G, so they are collected on the smaller side of the matrix,
+    and matrices whose smaller sides are equal take them together.
 
-    >>> torch.linalg.svdvals(orthogonalized(torch.tensor([[[3.0, 0, 0], [0, 1.0, 0]]])))
-    tensor([[1.1337, 0.7530]])
+    >>> torch.linalg.svdvals(orthogonalized([torch.tensor([[3.0, 0, 0], [0, 1.0, 0]])])[0])
+    tensor([1.1337, 0.7530])
     """
-    if matrices.shape[1] > matrices.shape[2]:
-        return orthogonalized(matrices.mT, steps).mT
-    dtype = torch.promote_types(matrices.dtype, torch.float32)
-    x = matrices.to(dtype)
-    x = x / _norm(x).clamp_(min=1e-12)
-    gram = x @ x.mT  # (K, R, R)
-    unit = torch.eye(gram.shape[1], dtype=dtype, device=x.device)
-    product = unit
+    wide = [(m if m.shape[0] <= m.shape[1] else m.mT).to(_precise(m.dtype)) for m in matrices]
+    unit = [x / x.norm().clamp_(min=1e-12) for x in wide]
+    factors: dict[int, Tensor] = {}
+    order = sorted(range(len(unit)), key=lambda i: len(unit[i]))
+    for _, same in groupby(order, key=lambda i: len(unit[i])):
+        chosen = list(same)
+        product = _newton_schulz(torch.stack([unit[i] @ unit[i].mT for i in chosen]), steps)
+        factors |= dict(zip(chosen, product))
+    found = [factors[i] @ x for i, x in enumerate(unit)]
+    return [(o if m.shape[0] <= m.shape[1] else o.mT).to(m.dtype) for o, m in zip(found, matrices)]
+
+
+def _newton_schulz(gram: Tensor, steps: int) -> Tensor:
+    """The product (K, R, R) of the factors of all steps, from the first G (K, R, R)."""
     a, b, c = COEFFICIENTS
-    for _ in range(steps):
-        factor = a * unit + b * gram + c * (gram @ gram)
-        product = factor @ product
-        gram = factor @ gram @ factor
-    return (product @ x).to(matrices.dtype)
+    unit = a * torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+    product = None
+    for step in range(steps):
+        factor = torch.baddbmm(unit + b * gram, gram, gram, alpha=c)
+        product = factor if product is None else factor @ product
+        if step + 1 < steps:
+            gram = factor @ gram @ factor
+    assert product is not None
+    return product
 
 
-def _norm(matrices: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(matrices, dim=(1, 2), keepdim=True)
-
-
-def _rows_and_columns(p: Tensor) -> tuple[int, int]:
-    return p.shape[0], p.numel() // max(1, p.shape[0])
+def _precise(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
