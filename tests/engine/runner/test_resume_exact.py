@@ -80,10 +80,20 @@ def test_compiled_to_machine_code_with_recomputation(interrupt):
 
 
 @pytest.mark.parametrize('images', [44], indirect=True)
-def test_two_ranks_without_a_target_network_while_views_grow(interrupt):
-    """No hook moves a target; views have 8 pixels in epochs 0 and 1, and 12 from 2 on."""
-    settings = dict(model=WITHOUT_TARGET, pipeline=GROWING_VIEWS)
-    interrupt([9], ranks=2, workers=1, **settings)
+def test_two_ranks_of_the_fast_recipe(interrupt):
+    """No target network, images in memory, Muon, a soft deputy, the coding rate, growing views.
+
+    They have 8 pixels in epochs 0 and 1, and 12 from 2 on.
+    """
+    views = GROWING_VIEWS.replace(
+        "type='ttl_mm.RandomViews',", "type='ttl_mm.RandomViews', in_memory=True,"
+    )
+    assert views != GROWING_VIEWS
+    model = WITHOUT_TARGET.replace(
+        'gather_negatives=True', 'gather_negatives=True, coding_rate=1.0'
+    )
+    muon = "optim_wrapper['optimizer'] = dict(type='ttl_mm.Muon', lr=0.1)\n"
+    interrupt([9], ranks=2, workers=1, model=model, pipeline=views, more=muon)
 
 
 @pytest.mark.faults
