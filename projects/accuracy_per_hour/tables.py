@@ -1,7 +1,7 @@
 """From the committed results to the tables and the figure of README.md."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -31,6 +31,7 @@ from projects.accuracy_per_hour.plan import (
     trials,
 )
 from tools.figures import fill, markdown
+from ttl_mm.planning.view_growth import CURVE
 from ttl_mm.report.chart import canvas, look_of
 
 FIGURE = 'accuracy_per_hour.png'
@@ -241,12 +242,52 @@ def generated(results: Path) -> dict[str, str]:
     return {**found, **leads, 'figure': figure, **ideas}
 
 
+def small_views_curve(results: Path) -> dict[str, list[float]]:
+    """What small views gain over full-size ones at each data set and budget, by steps at full size.
+
+    Means over the methods and seeds that have both, with SGD at the same rate in the search, and at
+    the best rate in the end; see :mod:`ttl_mm.planning.view_growth`.
+    """
+    points = []
+    for data in DATA.values():
+        for budget in (SEARCH_BUDGET, *BUDGETS):
+            found = [
+                (full['iterations'], small['knn'] - full['knn'])
+                for full, small in _pairs(data, budget, results)
+            ]
+            if found:
+                steps, gains = zip(*found)
+                points.append((round(mean(steps)), round(mean(gains), 2)))
+    points.sort()
+    return {'steps': [step for step, _ in points], 'gain': [gain for _, gain in points]}
+
+
+def _pairs(data: Data, budget: int, results: Path) -> Iterator[tuple[dict, dict]]:
+    """Runs with full-size and with small views that differ in nothing else of ours."""
+    if budget == SEARCH_BUDGET:
+        for method in (*CONTENDERS, *OTHERS):
+            full, _, small, *_ = trials(data, method)
+            jobs = [Job(data.name, method, s, budget, held_out=True) for s in (full, small)]
+            runs = [read(results / job.name) for job in jobs]
+            if all(run and 'knn' in run for run in runs):
+                yield runs[0], runs[1]  # type: ignore[misc]
+        return
+    entries = finals(data, results)
+    full, small = (
+        {run['seed']: run for run in entries.get(f'simclr, {views} views', {}).get(budget, [])}
+        for views in ('full-size', 'small')
+    )
+    for seed in full.keys() & small.keys():
+        yield full[seed], small[seed]
+
+
 def write_pages(pages: Sequence[Path], results: Path) -> None:
     """Put the tables between their marks; the text around them stays."""
     tables = generated(results)
     for page in pages:
         fill(page, tables)
     draw(results, pages[0].with_name(FIGURE))
+    CURVE.write_text(json.dumps(small_views_curve(results)) + '\n')
 
 
 def _markdown(rows: list[list[str]]) -> str:

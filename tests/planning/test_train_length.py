@@ -5,9 +5,17 @@ import pytest
 
 from tests.helpers.plans import PHOTOS, TRIAL, drafted
 from ttl_mm.errors import UserError
+from ttl_mm.planning import train_length
 from ttl_mm.planning.image_sources import Sample
 from ttl_mm.planning.request import Request
 from ttl_mm.planning.train_length import better_size, duration, settle
+from ttl_mm.planning.view_growth import FULL
+
+
+@pytest.fixture(autouse=True)
+def views_of_one_size(monkeypatch):
+    """So that every step takes what the trial measured."""
+    monkeypatch.setattr(train_length, 'best_sizes', lambda steps: FULL)
 
 
 def test_epochs_by_default_and_more_where_images_are_few():

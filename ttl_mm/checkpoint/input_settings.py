@@ -98,6 +98,8 @@ def _sizes(config: Any) -> Iterator[int]:
             if key in ('size', 'scale', 'crop_size'):
                 sizes = value if isinstance(value, (list, tuple)) else [value]
                 yield from (int(s) for s in sizes if isinstance(s, (int, float)) and s > 1)
+            elif key == 'later_sizes':  # pairs (epoch, size)
+                yield from _sizes([{'size': later[1]} for later in value])
             else:
                 yield from _sizes(value)
     elif isinstance(config, (list, tuple)):

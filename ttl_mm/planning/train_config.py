@@ -112,7 +112,15 @@ def _set_size(cfg: Config, plan: TrainPlan, backbone: Backbone) -> None:
     other.
     """
     views = _views(cfg)
-    scale = plan.size / max(size for view in views for _, size in _sizes(view))
+    if plan.growth is not None:
+        full, end = (
+            max(size for view in views for _, size in _sizes(view)),
+            cfg.train_cfg.max_epochs,
+        )
+        for view in views:
+            first, *later = [(start * end, share * full) for start, share in plan.growth]
+            view.size, view.later_sizes = first[1], tuple(later)
+    scale = plan.size / _full_size(views)
     longer = plan.epochs / cfg.train_cfg.max_epochs
     allowed = ViewSizes(plan.size, only=plan.size) if backbone.one_size else backbone.sizes
 
@@ -150,17 +158,23 @@ def _views(cfg: Config) -> list[Any]:
     return _views_step(cfg).views
 
 
+def _full_size(views: list[Any]) -> int:
+    return max(size for view in views for _, size in _sizes(view))
+
+
 def _sizes(view: Any) -> list[tuple[int, int]]:
     """Pairs (epoch, size): from which epoch on a view has which size."""
     return [(0, view.size), *view.get('later_sizes', ())]
 
 
-def pixel_share(recipe: Config) -> float:
+def pixel_share(recipe: Config, backbone: Backbone) -> float:
     """Pixels of the first view over the whole run, as a share of those at its largest size.
 
-    >>> pixel_share(read_train_recipe())
+    >>> pixel_share(read_train_recipe(), find_backbone('resnet18'))
     1.0
     """
+    if backbone.one_size:
+        return 1.0
     sizes, end = _sizes(_views(recipe)[0]), recipe.train_cfg.max_epochs
     largest = max(size for _, size in sizes)
     ends = [*(epoch for epoch, _ in sizes[1:]), end]

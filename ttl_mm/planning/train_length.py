@@ -9,6 +9,7 @@ from ttl_mm.planning.image_sources import Sample
 from ttl_mm.planning.request import Request
 from ttl_mm.planning.train_plan import TrainPlan
 from ttl_mm.planning.trial import Trial
+from ttl_mm.planning.view_growth import best_sizes, pixels_of
 
 #: sizes that ``hours`` chooses from
 SIZES = (224, 192, 160, 128, 96, 64)
@@ -33,6 +34,7 @@ def settle(plan: TrainPlan, trial: Trial, request: Request, elapsed: float = 0.0
     """
     plan = replace(plan, trial=trial)
     if request.hours is not None:
+        plan = _sized(plan, 3600 * request.hours - elapsed)
         plan = _fit_into(plan, request.hours, elapsed, bool(request.labels))
     else:
         epochs, why = request.epochs, 'as asked for'
@@ -43,6 +45,14 @@ def settle(plan: TrainPlan, trial: Trial, request: Request, elapsed: float = 0.0
                 why = f'more than the default, {DEFAULT_EPOCHS}, since there are few images'
         plan = replace(plan, steps=epochs * plan.steps_per_epoch, why={**plan.why, 'length': why})
     return replace(plan, cautions=(*plan.cautions, *_cautions(plan, request)))
+
+
+def _sized(plan: TrainPlan, seconds: float) -> TrainPlan:
+    """Give views the sizes that are best for this time, if the network takes several."""
+    sizes = best_sizes(seconds / plan.trial.step)
+    if sizes is None or find_backbone(plan.backbone).one_size:
+        return plan
+    return replace(plan, growth=sizes, pixel_share=pixels_of(sizes))
 
 
 def _fit_into(plan: TrainPlan, hours: float, elapsed: float, probed: bool) -> TrainPlan:

@@ -53,6 +53,7 @@ class TrainPlan:
     limit: float | None = None  # seconds from the start of training to its last step
     max_bad_share: float = 0.01
     pixel_share: float = 1.0  # of the pixels that a run at its largest size would pass
+    growth: tuple[tuple[float, float], ...] | None = None  # of views; None as in the recipe
     trial: Trial = UNMEASURED
     why: Mapping[str, str] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ class Planner:
         config = self._config(replace(draft(*facts, batch), steps=1), Path('images.txt'))
         free = SHARE_OF_MEMORY * self.machine.memory / GIB
         plan = draft(*facts, measure_config(config).largest_batch(free))
-        return replace(plan, pixel_share=pixel_share(self.recipe))
+        return replace(plan, pixel_share=pixel_share(self.recipe, find_backbone(plan.backbone)))
 
     def _try(self, plan: TrainPlan) -> TrainPlan:
         with tempfile.TemporaryDirectory(prefix='ttl_plan_') as folder:
@@ -136,6 +136,7 @@ class Planner:
               if plan.pixels else []),
             ('network', plan.backbone, f'{plan.why["network"]}; {weights:.1f} million weights'),
             ('size', f'{plan.size} px', plan.why['size']),
+            *self._growth_row(plan),
             ('device', device, f'{loaders} to load images for each'),
             *self._speed_row(),
             *([('in memory', f'{memory_of(plan.images, plan.edge) / GIB:.2g} GB',
@@ -158,6 +159,15 @@ class Planner:
         left, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
         lines = [f'  {a:{left}}  {b:{middle}}  {c}' for a, b, c in rows]
         return '\n'.join([*lines, *(_caution(text) for text in plan.cautions)])
+
+    def _growth_row(self, plan: TrainPlan) -> list[tuple[str, str, str]]:
+        """The sizes of the views, where they grow."""
+        (views, *_) = self._config(plan, Path('images.txt')).train_dataloader.dataset.pipeline
+        view = views.views[0]
+        if not view.later_sizes:
+            return []
+        sizes = ', '.join(f'{size} px from epoch {epoch}' for epoch, size in view.later_sizes)
+        return [('views', f'{view.size} px', f'first; {sizes}')]
 
     def _more_hours_row(self) -> list[tuple[str, str, str]]:
         """What twice the hours would buy, where hours were asked for."""
