@@ -66,8 +66,7 @@ class Muon(torch.optim.Optimizer):
         return loss
 
     def _move_matrices(self, params: list[Tensor], group: dict) -> None:
-        grads = [p.grad for p in params]
-        updates = self._with_momentum(params, grads, group['momentum'])
+        updates = self._with_momentum(params, _grads(params), group['momentum'])
         directions = orthogonalized([update.flatten(1) for update in updates])
         rate = group['lr'] * group['matrix_rate']
         for p, direction in zip(params, directions):
@@ -80,11 +79,13 @@ class Muon(torch.optim.Optimizer):
 
     def _move_vectors(self, params: list[Tensor], group: dict) -> None:
         if params:
-            grads = foreach_add([p.grad for p in params], params, alpha=group['weight_decay'])
+            grads = list(foreach_add(_grads(params), params, alpha=group['weight_decay']))
             updates = self._with_momentum(params, grads, group['momentum'])
             foreach_add_(params, updates, alpha=-group['lr'])
 
-    def _with_momentum(self, params: list[Tensor], grads: list, momentum: float) -> list[Tensor]:
+    def _with_momentum(
+        self, params: list[Tensor], grads: list[Tensor], momentum: float
+    ) -> list[Tensor]:
         if not params:
             return []
         for p in params:
@@ -130,6 +131,10 @@ def _newton_schulz(gram: Tensor, steps: int) -> Tensor:
             gram = factor @ gram @ factor
     assert product is not None
     return product
+
+
+def _grads(params: list[Tensor]) -> list[Tensor]:
+    return [p.grad for p in params if p.grad is not None]  # those without one were left out
 
 
 def _precise(dtype: torch.dtype) -> torch.dtype:
