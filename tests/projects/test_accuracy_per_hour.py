@@ -91,7 +91,7 @@ def test_a_run_from_calibration_to_table(folder, tmp_path, monkeypatch):
     low, high = (run['iterations'] * 8 * 2 * size**2 for size in (16, 24))
     assert low < run['pixels_forward'] < high
     monkeypatch.setattr(tables, 'BUDGETS', (1,))
-    row = f'| {FAST}, SGD | {run["knn"]:.1f} | {run["linear"]:.1f} | {run["epochs"]:.1f} |'
+    row = f'| {FAST}, small views | {run["knn"]:.1f} | {run["linear"]:.1f} | {run["epochs"]:.1f} |'
     assert row in tables.result_table(CIFAR, tmp_path)
 
 
