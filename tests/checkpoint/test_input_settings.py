@@ -23,6 +23,16 @@ def test_a_checkpoint_of_a_run_tells_size_and_pixels_of_its_views():
         assert input_settings({'ttl_mm': {'config': text}}) == InputSettings(*expected)
 
 
+def test_views_that_grow_tell_their_largest_size():
+    views = [dict(size=32, later_sizes=[(20, 48), (40, (56, 64))]), dict(size=24)]
+    config = {
+        'model': {'data_preprocessor': {'mean': [1, 2, 3], 'std': [4, 5, 6]}},
+        'train_dataloader': {'dataset': {'pipeline': [{'type': 'RandomViews', 'views': views}]}},
+    }
+    found = input_settings({'ttl_mm': {'config': json.dumps(config)}})
+    assert found == InputSettings(64, (1, 2, 3), (4, 5, 6))
+
+
 def test_what_an_export_says_counts_and_other_files_say_nothing():
     stated = {'size': 48, 'mean': [1, 2, 3], 'std': [4, 5, 6]}
     assert input_settings({'meta': {'input': stated}}) == InputSettings(48, (1, 2, 3), (4, 5, 6))

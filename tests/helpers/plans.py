@@ -6,7 +6,7 @@ from ttl_mm.planning.request import Request
 from ttl_mm.planning.train_plan import TrainPlan, draft
 from ttl_mm.planning.trial import Trial
 
-CPU, GPUS = Machine(0, 4, 8 << 30), Machine(2, 16, 24 << 30)
+CPU, GPUS = Machine(0, 4, 8 << 30, 8 << 30), Machine(2, 16, 24 << 30, 64 << 30)
 OPEN = Request(('photos',))
 PHOTOS = Sample(400, [], 480)
 TRIAL = Trial(

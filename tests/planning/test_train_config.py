@@ -70,6 +70,8 @@ def test_views_grow_as_the_plan_says():
     cfg = adapted(replace(PLAN, growth=growth))  # 50 epochs, 64 px
     for view in cfg.train_dataloader.dataset.pipeline[0].views:
         assert (view.size, view.later_sizes) == (32, ((20, 48), (40, 64)))
-    small = adapted(replace(PLAN, growth=SMALL)).train_dataloader
-    assert small.dataset.pipeline[0].views[0].later_sizes == ((50, 64),)  # never reached
+    for steps, epochs in ((500, 50), (4, 1), (503, 51)):  # ten steps an epoch
+        small = adapted(replace(PLAN, growth=SMALL, steps=steps, limit=9.0)).train_dataloader
+        view = small.dataset.pipeline[0].views[0]
+        assert (view.size, view.later_sizes) == (48, ((epochs, 64),))  # never reached
     assert max(sizes_of(small.dataset)) == 64  # which an evaluation takes

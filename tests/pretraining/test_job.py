@@ -2,8 +2,10 @@
 
 import os
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,6 +23,9 @@ from ttl_mm.engine.runner.launch import train
 from ttl_mm.evaluation.probe import KNN
 from ttl_mm.gauges.forecast import references
 from ttl_mm.planning.request import Request
+from ttl_mm.planning.train_config import read_train_recipe
+from ttl_mm.planning.train_plan import TrainPlan
+from ttl_mm.planning.view_growth import FULL, SMALL
 from ttl_mm.pretraining.plan import Planner
 
 LENGTH = ['--size', '32', '--epochs', '2']
@@ -53,8 +58,8 @@ def test_a_folder_becomes_a_backbone_a_report_and_three_lines(finished):
         'report': 'index.html',
     }  # fmt: skip
     plan = said.partition('\nbackbone')[0].splitlines()[1:]
-    words = 'images network size device batch k epochs steps speed time memory disk recipe !'
-    assert [row.split()[0] for row in plan] == [*words.split(), '--epochs']
+    rows = 'images network size device decoded batch k epochs steps speed time memory disk recipe !'
+    assert [row.split()[0] for row in plan] == [*rows.split(), '--epochs']
     assert '2 steps cannot teach anything' in plan[-2]
     assert max(map(len, plan)) <= 80  # of a terminal
     page = ended.paths['report'].read_text()
@@ -148,6 +153,20 @@ def test_the_plan_of_hours_says_what_more_of_them_would_buy():
     assert gain.startswith(f'{median:.0%} ({low:.0%} to {high:.0%}) more gain in accuracy')
     planner.request = Request(('photos',), epochs=5)
     assert planner._more_hours_row() == []
+
+
+def test_the_plan_says_which_sizes_views_have_if_not_its_own():
+    planner = object.__new__(Planner)
+    planner.request, planner.recipe = Request(('photos',)), read_train_recipe()
+    planner.found = SimpleNamespace(root=Path('photos'))
+    plan = TrainPlan(1040, 'resnet18', 64, ranks=1, batch=104, workers=1, steps=500)  # 50 epochs
+    for growth, rows in (
+        (None, []),
+        (FULL, []),
+        (SMALL, [('views', '48 px', 'small for so short a run; judged at 64 px')]),
+        (((0.0, 0.5), (0.4, 1.0)), [('views', '32 px', 'first; 64 px from epoch 20')]),
+    ):
+        assert planner._growth_row(replace(plan, growth=growth)) == rows
 
 
 def test_mistakes_end_in_one_sentence_and_nothing_is_written(photos, tmp_path, capsys):

@@ -15,6 +15,7 @@ class Machine(NamedTuple):
     gpus: int
     cpus: int
     memory: int  # free bytes: of the GPU with the least, or of the machine if there is no GPU
+    host_memory: int  # free bytes of the machine
 
     @property
     def device(self) -> str:
@@ -25,9 +26,10 @@ class Machine(NamedTuple):
 def this_machine() -> Machine:
     """The machine that this process runs on, within the limits of its container."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    memory = min((torch.cuda.mem_get_info(i)[0] for i in range(gpus)), default=_free_memory())
+    host = _free_memory()
+    memory = min((torch.cuda.mem_get_info(i)[0] for i in range(gpus)), default=host)
     affinity = getattr(os, 'sched_getaffinity', None)  # not on macOS
-    return Machine(gpus, len(affinity(0)) if affinity else os.cpu_count() or 1, memory)
+    return Machine(gpus, len(affinity(0)) if affinity else os.cpu_count() or 1, memory, host)
 
 
 def _free_memory() -> int:

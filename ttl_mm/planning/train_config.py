@@ -1,5 +1,6 @@
 """A plan of ``ttl train`` as a config: the recipe, with the numbers of the plan."""
 
+import math
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -113,15 +114,13 @@ def _set_size(cfg: Config, plan: TrainPlan, backbone: Backbone) -> None:
     """
     views = _views(cfg)
     if plan.growth is not None:
-        full, end = (
-            max(size for view in views for _, size in _sizes(view)),
-            cfg.train_cfg.max_epochs,
-        )
+        full, end = _full_size(views), cfg.train_cfg.max_epochs
         for view in views:
             first, *later = [(start * end, share * full) for start, share in plan.growth]
             view.size, view.later_sizes = first[1], tuple(later)
     scale = plan.size / _full_size(views)
     longer = plan.epochs / cfg.train_cfg.max_epochs
+    whole = round if plan.growth is None else math.ceil  # an epoch begun at the end has no share
     allowed = ViewSizes(plan.size, only=plan.size) if backbone.one_size else backbone.sizes
 
     def scaled(edge: int) -> int:
@@ -129,7 +128,7 @@ def _set_size(cfg: Config, plan: TrainPlan, backbone: Backbone) -> None:
 
     for view in views:
         # of sizes that begin in the same epoch the last counts: in a trial, the largest
-        sizes = {round(longer * epoch): scaled(size) for epoch, size in _sizes(view)}
+        sizes = {whole(longer * epoch): scaled(size) for epoch, size in _sizes(view)}
         view.size = sizes.pop(0)
         view.later_sizes = tuple(sizes.items())
     for name in ('online_sizes', 'target_sizes'):

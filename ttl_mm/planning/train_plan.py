@@ -154,9 +154,8 @@ def draft(
             f'{name} takes three channels, and the images have {pixels.bands.channels}: choose '
             'a --backbone of those without a library in their names, such as resnet18.'
         )
-    edge = (
-        None if pixels else edge_in_memory(images, size, sample.short_side, ranks, machine.memory)
-    )
+    free = machine.host_memory
+    edge = None if pixels else edge_in_memory(images, size, sample.short_side, ranks, free)
     return TrainPlan(
         images, name, size, ranks, chosen, workers, why=why, cautions=cautions, pixels=pixels,
         edge=edge, **bad,

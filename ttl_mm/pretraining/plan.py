@@ -139,8 +139,8 @@ class Planner:
             *self._growth_row(plan),
             ('device', device, f'{loaders} to load images for each'),
             *self._speed_row(),
-            *([('in memory', f'{memory_of(plan.images, plan.edge) / GIB:.2g} GB',
-                f'every image at {plan.edge} px; views of a batch are made at once')]
+            *([('decoded', f'{memory_of(plan.images, plan.edge) / GIB:.2g} GB',
+                f'once, and kept in memory at {plan.edge} px')]
               if plan.edge else []),
             ('batch', f'{plan.batch}', f'{plan.why["batch"]}; {negatives} negatives an image'),
             ('k', ranks, 'ranks of the negatives pushed away, 1 the hardest'),
@@ -161,13 +161,15 @@ class Planner:
         return '\n'.join([*lines, *(_caution(text) for text in plan.cautions)])
 
     def _growth_row(self, plan: TrainPlan) -> list[tuple[str, str, str]]:
-        """The sizes of the views, where they grow."""
+        """The sizes of the views, where they are not that of the plan all the time."""
         (views, *_) = self._config(plan, Path('images.txt')).train_dataloader.dataset.pipeline
         view = views.views[0]
         if not view.later_sizes:
             return []
-        sizes = ', '.join(f'{size} px from epoch {epoch}' for epoch, size in view.later_sizes)
-        return [('views', f'{view.size} px', f'first; {sizes}')]
+        later = [(epoch, size) for epoch, size in view.later_sizes if epoch < plan.epochs]
+        sizes = ', '.join(f'{size} px from epoch {epoch}' for epoch, size in later)
+        why = f'first; {sizes}' if later else f'small for so short a run; judged at {plan.size} px'
+        return [('views', f'{view.size} px', why)]
 
     def _more_hours_row(self) -> list[tuple[str, str, str]]:
         """What twice the hours would buy, where hours were asked for."""
