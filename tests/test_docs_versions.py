@@ -27,6 +27,7 @@ def test_versions_are_listed_newest_first_and_the_start_page_leads_to_the_newest
     assert listed[0]['url'] == '/ttl_mm/0.10.0/'
     assert 'url=0.10.0/docs/README.html' in (pages / 'index.html').read_text()
     assert (pages / '0.9.1/docs/README.html').read_text() == '0.9.1'
+    assert 'url=docs/README.html' in (pages / '0.9.1/index.html').read_text()
 
 
 def test_a_version_is_replaced_as_a_whole_and_a_folder_without_a_site_is_refused(tool, tmp_path):

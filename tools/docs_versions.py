@@ -4,9 +4,10 @@
     python tools/docs_versions.py build/site PAGES [--version 0.2.0] [--base /ttl_mm/]
 
 PAGES is a folder that a web server shows, such as a checkout of the branch gh-pages. The site
-becomes PAGES/VERSION. ``switcher.json``, from which every page lists the versions, and
-``index.html``, which leads to the newest release, are written again. A version that is there
-already is replaced. The base is the address of PAGES on its server.
+becomes PAGES/VERSION, whose ``index.html`` leads to its first page. ``switcher.json``, from which
+every page lists the versions, and ``PAGES/index.html``, which leads to the newest release, are
+written again. A version that is there already is replaced. The base is the address of PAGES on its
+server.
 """
 
 import argparse
@@ -47,9 +48,10 @@ def add_version(site: Path, pages: Path, version: str, base: str = '/') -> list[
     versions.sort(key=sort_key, reverse=True)
     entries = [{'version': v, 'url': f'{base}{v}/'} for v in versions]
     (pages / 'switcher.json').write_text(json.dumps(entries, indent=1) + '\n')
-    (pages / 'index.html').write_text(
-        f'<!doctype html><meta http-equiv="refresh" content="0; url={versions[0]}/{START}">\n'
-    )
+    for folder, start in ((pages, f'{versions[0]}/{START}'), (pages / version, START)):
+        (folder / 'index.html').write_text(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={start}">\n'
+        )
     (pages / '.nojekyll').touch()  # GitHub leaves out folders such as _static otherwise
     return versions
 
