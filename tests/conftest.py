@@ -72,15 +72,20 @@ def model_index_read_once():
 @pytest.fixture(scope='session', autouse=True)
 def recipes_read_once():
     """Seven files of tests read all recipes, and for each, and each of its bases, mmengine writes a
-    file that it imports and deletes. What a test writes itself is read every time.
+    file that it imports and deletes. What a test writes itself is read every time, and a recipe
+    again in another environment, whose variables it may name.
     """
     read = Config._file2dict
-    once = cache(read)
+
+    @cache
+    def once(environment, filename, *arguments, **more):
+        return read(filename, *arguments, **more)
 
     def read_once(filename, *arguments, **more):
         path = Path(filename)
         if path.is_relative_to(ROOT) or path.is_relative_to(sys.prefix):
-            return deepcopy(once(str(filename), *arguments, **more))
+            environment = frozenset(i for i in os.environ.items() if i[0] != 'PYTEST_CURRENT_TEST')
+            return deepcopy(once(environment, str(filename), *arguments, **more))
         return read(filename, *arguments, **more)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -379,9 +379,8 @@ BOTH = {
     'ttl_mm/planning/tried.py': 'builds the config that it wrote, reads tensors for it',
     'ttl_mm/pretraining/plan.py': 'builds what the command line names, to compare its tensors',
     'ttl_mm/report/neighbors.py': 'builds the config of the user, reads tensors for it',
-    'ttl_mm/tasks/segmentation/segmenter.py': 'builds a ResNet whose settings are on a fixed list',
-    'ttl_mm/tasks/detection/detector.py': 'builds a ResNet whose settings are on a fixed list, in '
-    'one of our four detectors',
+    'ttl_mm/finetuning/network_file.py': 'builds a ResNet whose settings are on a fixed list, in '
+    'one of our networks',
     'ttl_mm/tasks/detection/command.py': 'builds the config of the user, reads tensors for it',
 }
 READERS = {

@@ -53,7 +53,6 @@ from ttl_mm.datasets.name_list import NameList
 from ttl_mm.engine.state import work_dir_lock
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.feature_file import FeatureWriter, read_features
-from ttl_mm.evaluation.resnet import read_description
 from ttl_mm.explore.tables import read_table, write_table
 from ttl_mm.files.archives.index import archive_index
 from ttl_mm.files.archives.member import open_archive
@@ -62,6 +61,7 @@ from ttl_mm.files.stores import remote
 from ttl_mm.files.stores.cache import open_remote, remote_file
 from ttl_mm.files.stores.listing import remote_archives
 from ttl_mm.files.stores.url import place_of
+from ttl_mm.finetuning.resnet import read_description
 from ttl_mm.planning.train_plan import Request
 from ttl_mm.pretraining.run_folder import RunFolder
 from ttl_mm.report.dumped_config import read_literals

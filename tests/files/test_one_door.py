@@ -22,6 +22,7 @@ ALLOWED = {
     'config.py Config.fromfile': 'a regular file; a config is Python and runs',
     'config.py ast.parse': 'a text',
     'datasets/image_list.py gzip.GzipFile': 'an open file, or one to write',
+    'datasets/images_in_memory.py mmap.mmap': 'memory without a file, which processes share',
     'datasets/decode.py exif.load': 'bytes of an image, and any error of it is caught',
     'engine/state/work_dir_lock.py os.open': 'to write',
     'evaluation/feature_file.py np.memmap': 'an open file, after its sizes were compared',
