@@ -205,15 +205,29 @@ def _of_seeds(results: Path, method: str, setting: Setting) -> dict[int, float]:
     return {seed: run.get('knn', 0.0) for seed, run in runs.items() if run}
 
 
+def compared_budgets(found: Mapping[str, Mapping[int, Runs]]) -> list[int]:
+    """Those at which one of ours and a rival were measured: a single curve compares nothing."""
+    own: set[int] = set()
+    rivals: set[int] = set()
+    for runs in found.values():
+        for budget, of in runs.items():
+            (own if of[0]['method'] in (FAST, CODING) else rivals).add(budget)
+    return sorted(own & rivals)
+
+
 def draw(results: Path, path: Path) -> None:
-    """KNN against seconds of training, one panel per data set."""
+    """KNN against seconds of training, of the first data set that has runs."""
     shown = [data for data in DATA.values() if finals(data, results)]
     if not shown:
         return
     data = shown[0]
+    found = finals(data, results)
+    compared = compared_budgets(found)
     with canvas(6.4, 4.2) as (figure, axes):
-        for index, (name, runs) in enumerate(sorted(finals(data, results).items())):
-            budgets = sorted(runs)
+        for index, (name, runs) in enumerate(sorted(found.items())):
+            budgets = [b for b in compared if b in runs]
+            if not budgets:
+                continue
             middle = [mean(run['knn'] for run in runs[b]) for b in budgets]
             halves = [interval([run['knn'] for run in runs[b]]) or 0.0 for b in budgets]
             axes.errorbar(

@@ -102,6 +102,12 @@ def test_confidence_intervals_are_those_of_scipy():
     assert tables.interval([1.0]) is None
 
 
+def test_a_budget_is_drawn_once_a_rival_was_measured_at_it():
+    ours, rival = [{'method': 'coding'}], [{'method': 'simclr'}]
+    found = {'a': {60: ours, 480: ours}, 'b': {60: rival, 170: rival}}
+    assert tables.compared_budgets(found) == [60]
+
+
 def test_the_best_trial_is_taken_once_all_are_done(tmp_path):
     for score, setting in enumerate(trials(CIFAR, 'simclr')):
         assert race.best_setting(CIFAR, 'simclr', tmp_path) is None
