@@ -13,7 +13,7 @@ from mmengine.registry import HOOKS
 from tests.helpers.toy_run import LONG, STOP, assert_same_run, log_file, start, wait, wait_for_steps
 from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.engine import CheckpointHook, PreemptionHook
-from ttl_mm.engine.guards.preemption import CONTINUES, continuing_command
+from ttl_mm.engine.guards.preemption import CONTINUES, Interrupt, continuing_command
 from ttl_mm.engine.runner.processes import continuing_line
 from ttl_mm.engine.state.exit_codes import Preempted
 
@@ -78,6 +78,15 @@ def _wait_for(path):
     while not path.exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_ctrl_c_that_python_dropped_ends_the_run_before_its_first_step(monkeypatch):
+    interrupt = Interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(signal.SIGINT, None)
+    monkeypatch.setattr(signal, 'getsignal', {signal.SIGINT: interrupt}.get)
+    with pytest.raises(KeyboardInterrupt):
+        PreemptionHook().before_train(None)
 
 
 def test_a_killed_worker(tmp_path, toy):

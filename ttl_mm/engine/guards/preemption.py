@@ -34,6 +34,19 @@ SAME_PRESS = 2.0  # seconds within which a second SIGINT is the first one, passe
 MOST_ITERATIONS = 8
 
 
+class Interrupt:
+    """Serves SIGINT as Python does, and remembers it for :class:`PreemptionHook`.
+
+    Python drops an exception that is raised while it deletes an object, and Ctrl-C with it.
+    """
+
+    pressed = False
+
+    def __call__(self, number: int, frame) -> NoReturn:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+
 @HOOKS.register_module()
 class PreemptionHook(Hook):
     """On SIGTERM, SIGUSR1, SIGHUP or Ctrl-C to any rank, all save after the same step and end.
@@ -56,6 +69,8 @@ class PreemptionHook(Hook):
         return self._received is not None
 
     def before_train(self, runner) -> None:
+        if getattr(signal.getsignal(signal.SIGINT), 'pressed', False):
+            raise KeyboardInterrupt
         self._any_rank, self._started = AnyRank(), runner.iter
         self._loop, self._process, self._pressed = runner.train_loop, os.getpid(), 0.0
         numbers = (*SIGNALS, signal.SIGINT)

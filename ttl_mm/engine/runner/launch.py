@@ -15,7 +15,7 @@ from mmengine.registry import RUNNERS
 from ttl_mm.compat.quiet_imports import import_quietly
 from ttl_mm.config import read_config
 from ttl_mm.ending import run_command
-from ttl_mm.engine.guards.preemption import SIGNALS, continuing_command
+from ttl_mm.engine.guards.preemption import SIGNALS, Interrupt, continuing_command
 from ttl_mm.engine.runner.config_check import check_arguments
 from ttl_mm.engine.runner.networks import choose_networks
 from ttl_mm.engine.runner.precision import choose_precision
@@ -101,7 +101,9 @@ def _ending_on_signals() -> Iterator[None]:
             f'{continuing_command(sys.argv)} (exit code {code})'
         )
 
-    before = {number: signal.signal(number, end) for number in SIGNALS}
+    before: dict[int, Any] = {number: signal.signal(number, end) for number in SIGNALS}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, Interrupt())
     try:
         yield
     finally:
