@@ -36,6 +36,7 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 NEIGHBORS = 20
+TORCH = 'torch==2.13.0'  # ours, so that all compute by the same kernels
 
 # torchvision's CUDA build beside a CPU build of torch does not find two of its operators
 OPERATORS = """
@@ -108,12 +109,12 @@ class Contender:
 CONTENDERS = {
     'ours': Contender(OURS),
     'LightlyTrain 0.18, simclr': Contender(
-        LIGHTLY_TRAIN, ('lightly-train==0.18.0',), {'method': 'simclr'}
+        LIGHTLY_TRAIN, (TORCH, 'lightly-train==0.18.0'), {'method': 'simclr'}
     ),
     'LightlyTrain 0.18, dino': Contender(
-        LIGHTLY_TRAIN, ('lightly-train==0.18.0',), {'method': 'dino'}
+        LIGHTLY_TRAIN, (TORCH, 'lightly-train==0.18.0'), {'method': 'dino'}
     ),
-    'LightlySSL 1.6, SimCLR': Contender(LIGHTLY, ('lightly==1.6.0',)),
+    'LightlySSL 1.6, SimCLR': Contender(LIGHTLY, (TORCH, 'lightly==1.6.0')),
 }  # fmt: skip
 
 

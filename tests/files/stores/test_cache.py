@@ -1,5 +1,7 @@
 """The cache is bounded, shared by processes, and never gives an archive that is not whole."""
 
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +13,7 @@ import pytest
 from tests.helpers.store import content
 from ttl_mm.files.stores import cache
 from ttl_mm.files.stores.cache import cache_bound, is_cached, open_remote
-from ttl_mm.files.stores.remote import StoreError
+from ttl_mm.files.stores.remote import RemoteFile, StoreError
 from ttl_mm.files.stores.url import place_of, store_root
 
 SHARD = 20480  # bytes of each shard on the disk
@@ -122,6 +124,19 @@ def test_an_archive_that_was_cut_short_on_the_disk_is_fetched_again(store):
     os.utime(shard(store, 0), ns=(0, time_of_it))
     assert read(store, 0) == whole
     assert len(store.transfers) == 2
+
+
+def test_a_damaged_note_is_asked_for_again(store):
+    whole = read(store, 0)
+    notes = [shard(store, 0).with_name(f'.000.tar.{kind}') for kind in ('json', 'sha256')]
+    for damage in (b'', b'{', b'[1]', b'null', b'\xff\x00', b'{"size": 3}', b'{"time": "x"}',
+                   b'{"size": "3", "tag": 1, "hashes": []}', b'[' * 10**5):  # fmt: skip
+        for note in notes:
+            note.write_bytes(damage)
+        shard(store, 0).unlink()
+        assert read(store, 0) == whole, damage
+        assert RemoteFile(**json.loads(notes[0].read_text())).size == SHARD
+        assert json.loads(notes[1].read_text())['sha256'] == hashlib.sha256(whole).hexdigest()
 
 
 def test_others_cannot_write_into_the_cache(store):
