@@ -1,5 +1,9 @@
 """Every figure of a page is what its command printed: the marks, the readings, what is refused."""
 
+import os
+import time
+from dataclasses import replace
+
 import pytest
 
 from tools import figures
@@ -73,6 +77,25 @@ def test_sections_need_a_source_for_numbers_with_units(tmp_path):
     assert bare(page) == ['# A']
     change(page, '# A\n', '# A\n<!-- settings -->\n')
     assert bare(page) == []
+    change(page, 'Two of 3.', '| 3.5 s |\n\n`ttl plan`')
+    assert bare(page) == ['# C']  # a table stands between marks
+
+
+def test_a_reading_that_says_nothing_new_stays_unless_it_was_copied(monkeypatch):
+    monkeypatch.setattr(figures, 'run', lambda command: READING.lines)
+    assert figures.take(COMMAND, READING, 'def5678') is READING
+    copied = replace(READING, copied=True, needs='photos')
+    assert 'Copied by hand.' in copied.text
+    taken = figures.take(COMMAND, copied, 'def5678')
+    assert (taken.lines, taken.commit, taken.needs) == (READING.lines, 'def5678', 'photos')
+    assert 'Copied' not in taken.text
+
+
+def test_the_share_of_other_work_is_between_none_and_all():
+    before, began = figures.other_work(), time.monotonic()
+    sum(range(3_000_000))
+    spent = (time.monotonic() - began) * os.cpu_count()
+    assert -0.1 <= figures.other_work() - before <= spent + 0.1
 
 
 def test_a_mark_is_filled_once_or_not_at_all(root):

@@ -18,6 +18,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 from ttl_mm.errors import UserError  # noqa: E402
 
 READINGS = ROOT / 'docs' / 'readings'
+STAT = Path('/proc/stat')
 PAGES = ('README.md', 'docs/*.md', 'configs/**/README.md', 'projects/*/README.md')
 #: commands that write the places of their pages themselves, from committed results
 PUBLISHERS = (
@@ -47,11 +49,12 @@ MEASURED = re.compile(
 )
 
 
-#: what a section with such numbers must name: a command, a page of figures, who published them, or
-#: that they are settings and not results
+#: what a paragraph with such numbers, or one beside it, must name: a command, a page of figures, or
+#: who published them
+PUBLISHED = re.compile(r'\b[Pp]aper|\b[Pp]ublished|\bauthors')
 SOURCE = re.compile(
-    r'<!-- |\b(python|torchrun|pytest|ttl|make) [\w-]|benchmarks\.md|projects/\w+/README\.md'
-    r'|\b[Pp]aper|\bpublished|\bauthors'
+    r'\b(python|torchrun|pytest|ttl|make) [\w-]|\w\.(py|sh)\b'
+    r'|benchmarks\.md|projects/\w+/README\.md'
 )
 
 
@@ -75,6 +78,7 @@ class Reading:
     machine: str
     lines: tuple[str, ...]
     quick: bool = False  # whether it is measured again by every `make figures`
+    copied: bool = False  # whether the lines were taken from a page, not from the command itself
     needs: str = ''  # what is not in the repository and a repetition takes
 
     @property
@@ -82,6 +86,8 @@ class Reading:
         """The lines, and the line that tells where they come from."""
         day = datetime.date.fromisoformat(self.date)
         origin = f'{day.day} {day:%B %Y}, commit {self.commit}, {self.machine}.'
+        if self.copied:
+            origin += ' Copied by hand.'
         if self.needs:
             origin += f' Cannot be measured from the repository alone: takes {self.needs}.'
         return '\n'.join([*self.lines, '', f'*{origin}*'])
@@ -194,21 +200,27 @@ def problems(root: Path = ROOT) -> Iterator[str]:
 def bare(page: Path) -> list[str]:
     """Sections with numbers that look measured and without a source.
 
-    ``<!-- settings -->`` says that they are none: options, limits, sizes. On the page of benchmarks
-    each table must be marked.
+    A table stands between marks, or its section says who published it; a paragraph names a command,
+    or stands beside one that does or beside the marked figures that it is about. In a section with
+    ``<!-- settings -->`` numbers are options, limits and sizes. Figures of recipes that are called
+    measured are those of a metafile, which names the command.
     """
     found = []
     for section in re.split(r'\n(?=#)', page.read_text()):
-        title = section.partition('\n')[0]
-        rest = MARK.sub('', section)
-        plain = re.sub(r'```.*?```|`[^`\n]*`|\]\([^)]*\)', '', rest, flags=re.DOTALL)
-        plain = '\n'.join(row for row in plain.splitlines() if not row.startswith('    '))
-        if page.name == 'benchmarks.md':
-            tables = (row for row in plain.splitlines() if row.startswith('|'))
-            if any(map(MEASURED.search, tables)):
-                found.append(title)
-        elif MEASURED.search(plain) and not SOURCE.search(section):
-            found.append(title)
+        if '<!-- settings -->' in section:
+            continue
+        parts = re.split(r'\n{2,}', MARK.sub('\n\n<!-- -->\n\n', section).strip())
+        published = bool(PUBLISHED.search(section))
+        for i, part in enumerate(parts):
+            plain = re.sub(r'```.*?```|`[^`\n]*`|\]\([^)]*\)', '', part, flags=re.DOTALL)
+            rows = [r for r in plain.splitlines() if not re.match(r' {4}|.*\(measured\)', r)]
+            if published or not any(map(MEASURED.search, rows)):
+                continue
+            near = '\n'.join(parts[max(0, i - 1) : i + 2])
+            is_table = any(row.startswith('|') and MEASURED.search(row) for row in rows)
+            if is_table or not (SOURCE.search(near) or '<!-- -->' in near):
+                found.append(section.partition('\n')[0])
+                break
     return found
 
 
@@ -222,18 +234,40 @@ def run(command: str) -> tuple[str, ...]:
     if done.returncode:
         raise UserError(f'`{command}` ended with {done.returncode}.')
     lines = [line.rstrip() for line in done.stdout.strip().splitlines()]
-    is_table = bool(lines) and lines[0].startswith('|')
-    return tuple(lines if is_table else ['```text', *lines, '```'])
+    has_table = any(line.startswith('|') for line in lines)
+    return tuple(lines if has_table else ['```text', *lines, '```'])
 
 
-def machine() -> str:
-    """What the machine is, without its name."""
+def machine(busy: float) -> str:
+    """What the machine is, without its name; ``busy`` is the share of it that other work took."""
     import torch
 
     cores = len(os.sched_getaffinity(0))
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    busy = ', other work beside it' if os.getloadavg()[0] > 0.25 * cores else ''
-    return f'{cores} CPU cores, {", ".join(gpus) or "no GPU"}{busy}'
+    beside = ', other work beside it' if busy > 0.05 else ''
+    return f'{cores} CPU cores, {", ".join(gpus) or "no GPU"}{beside}'
+
+
+def other_work() -> float:
+    """Seconds that the processors worked for others than us and our children, as Linux counts."""
+    if not STAT.exists():
+        return 0.0
+    user, nice, system, _, _, *interrupts = map(int, STAT.read_text().split()[1:9])
+    ticks = user + nice + system + sum(interrupts)
+    return ticks / os.sysconf('SC_CLK_TCK') - sum(os.times()[:4])
+
+
+def take(command: str, old: Reading | None, commit: str) -> Reading:
+    """Run a command for a new reading; if it says nothing new, the old one with its date stays."""
+    began, before = time.monotonic(), other_work()
+    lines = run(command)
+    if old and not old.copied and (lines, command) == (old.lines, old.command):
+        return old
+    seconds = (time.monotonic() - began) * len(os.sched_getaffinity(0))
+    where = machine((other_work() - before) / seconds)
+    kept = {'quick': old.quick, 'needs': old.needs} if old else {}
+    today = datetime.date.today().isoformat()
+    return Reading(command, today, commit, where, lines, **kept)
 
 
 def renew(names: Sequence[str]) -> None:
@@ -255,12 +289,7 @@ def renew(names: Sequence[str]) -> None:
         if not names and (old is None or not old.quick):
             continue
         print(f'{mark.command} ...', flush=True)
-        lines = run(mark.command)
-        if old and lines == old.lines and mark.command == old.command:
-            continue  # nothing new: date and commit of the first time stay
-        kept = {'quick': old.quick, 'needs': old.needs} if old else {}
-        today = datetime.date.today().isoformat()
-        write(name, Reading(mark.command, today, commit, machine(), lines, **kept))
+        write(name, take(mark.command, old, commit))
     write_pages()
 
 
@@ -296,7 +325,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     found = list(problems())
-    print('\n'.join(found) or 'figures: ok')
+    copied = [m.name for page in pages() for m in marks(page) if (r := read(m.name)) and r.copied]
+    print('\n'.join(found) or f'figures: ok; copied by hand: {", ".join(copied) or "none"}')
     return 1 if found else 0
 
 

@@ -300,22 +300,23 @@ def check() -> None:
         update = max(0.0, (4 * many[0] - four[0]) / 3)  # four steps have four, one step has one
         parts[hidden] = few[0] - 16 * slope - update, slope, update
         start, slope, update = (1000 * part for part in parts[hidden])
-        print(f'hidden {hidden}: {start:.1f} ms + {slope:.2f} ms per image + {update:.1f} ms per '
+        print(f'- hidden {hidden}: {start:.1f} ms + {slope:.2f} ms per image + {update:.1f} ms per '
               f'update, gradient {many[1] / 1e6:.1f} MB', flush=True)  # fmt: skip
     for ranks in (2, 4):
         ratios = [train(Setting(hidden, 32), ranks, together=False)[0] / alone[hidden]
                   for hidden in (NARROW, WIDE)]  # fmt: skip
         crowded[ranks] = statistics.mean(ratios)
         shown = ', '.join(f'{ratio:.2f}' for ratio in ratios)
-        print(f'{ranks} processes that do not communicate: {shown} times as long', flush=True)
+        print(f'- {ranks} processes that do not communicate: {shown} times as long', flush=True)
     points = [row for ranks in (2, 4) for row in processes(collectives_rank, ranks)]
     gloo, errors = fit_collectives(points)
     for (name, size, ranks, spent), error in zip(points, errors):
-        print(f'  {name} {size:>9} bytes, {ranks} ranks: {1000 * spent:8.3f} ms, fit {error:+.0%}')
-    print(f'gloo: {1e6 * gloo.turn:.0f} us a turn, {1e9 * gloo.byte:.3f} ns a byte, '
+        print(f'  {name} {size:>9} bytes, {ranks} ranks: {1000 * spent:8.3f} ms, fit {error:+.0%}',
+              file=sys.stderr)  # fmt: skip
+    print(f'- gloo: {1e6 * gloo.turn:.0f} us a turn, {1e9 * gloo.byte:.3f} ns a byte, '
           f'{gloo.cores} cores', flush=True)  # fmt: skip
     off = []
-    print(f'\n{"held out":<56}{"p":>3}{"model":>9}{"measured":>10}{"off":>7}')
+    print('\n| held out | p | model | measured | off |\n|---|---|---|---|---|')
     for setting, ranks in HELD_OUT:
         measured, gradient, gathers, reduces = train(setting, ranks)
         start, slope, update = parts[setting.hidden]
@@ -323,8 +324,8 @@ def check() -> None:
                     setting.accumulation, update)  # fmt: skip
         step = step_time(work, ranks, gloo, setting.wait * setting.batch, crowded[ranks])
         off.append(step.seconds / measured - 1)
-        print(f'{setting!s:<56}{ranks:>3}{1000 * step.seconds:>6.1f} ms{1000 * measured:>7.1f} ms'
-              f'{off[-1]:>+7.0%}', flush=True)  # fmt: skip
+        print(f'| {setting} | {ranks} | {1000 * step.seconds:.0f} ms | {1000 * measured:.0f} ms '
+              f'| {off[-1]:+.0%} |', flush=True)  # fmt: skip
     sizes = [abs(error) for error in off]
     print(f'\n{len(off)} runs that no coefficient has seen: median error '
           f'{statistics.median(sizes):.0%}, largest {max(sizes):.0%}')  # fmt: skip

@@ -7,6 +7,7 @@ every rank can be tried with the same loss, target network and gauges as in a re
 """
 
 import copy
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,9 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import affine_grid, grid_sample, normalize
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.engine.hooks.target_update_hook import cosine_momentum
 from ttl_mm.evaluation.knn import knn_classify
 from ttl_mm.gauges import (
@@ -45,7 +49,7 @@ RANKS = (1, 2, 5, 10, 16, 24, 32)
 
 def save(name: str, figure) -> None:
     figure.savefig(FIGURES / f'{name}.png', dpi=110)
-    print(f'docs/figures/{name}.png')
+    print(f'docs/figures/{name}.png', file=sys.stderr)
 
 
 def pole_loss_figure(n: int, choices: Mapping[str, tuple[int, int]]) -> Figure:
@@ -100,7 +104,8 @@ def descend(k: int, n: int = 64, dimension: int = 16, steps: int = 1000) -> floa
 def descent_figure():
     ranks = [1, 2, 4, 8, 12, 16, 20, 24, 28, 32]
     reached = [descend(k) for k in ranks]
-    print('effective rank of 64 free vectors:', {k: round(r, 1) for k, r in zip(ranks, reached)})
+    shown = ', '.join(f'{rank:.1f} at k = {k}' for k, rank in zip(ranks, reached))
+    print(f'- effective rank of 64 free vectors: {shown}')
     with canvas() as (figure, axes):
         axes.plot(ranks, reached, 'o-', color=COLORS[0], markersize=4.5)
         axes.axhline(16, color=FAINT, linestyle=':', linewidth=1.2)
@@ -183,7 +188,11 @@ def study_of_k(images: Tensor, labels: Tensor) -> dict[int, Tensor]:
         predicted = knn_classify(known, labels[:NUM_TRAIN], asked)
         accuracies.append(100 * (predicted == labels[NUM_TRAIN:]).float().mean().item())
         features[k] = asked
-        print(f'digits, rank {k}: kNN {accuracies[-1]:.1f} %, effective rank {dimensions[-1]:.1f}')
+    rows = {'kNN top-1 (%)': accuracies, 'effective rank of the projections': dimensions}
+    print(
+        markdown(['k', *RANKS], [[name, *(f'{v:.1f}' for v in row)] for name, row in rows.items()])
+    )
+    print()
     safe = smallest_safe_k(BATCH - 1, 1 / CLASSES, RISK)
     save('sweep_digits', sweep_figure(RANKS, accuracies, dimensions, 'kNN top-1 (%)', safe))
     return features
@@ -194,7 +203,7 @@ def ranks_figure(sets: dict[str, Tensor], labels: Tensor):
     analyses = {n: analyze_features(f, labels, BATCH, risk=RISK) for n, f in sets.items()}
     for name, a in analyses.items():
         print(
-            f'{name}: class divergence {a.divergence:.2f}, hardest negative false '
+            f'- {name}: class divergence {a.divergence:.2f}, hardest negative false '
             f'{a.rates[0]:.0%}, first rank at chance {a.measured_k}'
         )
     some = next(iter(analyses.values()))
@@ -203,14 +212,16 @@ def ranks_figure(sets: dict[str, Tensor], labels: Tensor):
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # so that everybody gets the same sums
     FIGURES.mkdir(parents=True, exist_ok=True)
     for k, printed in ((5, '3.03e-94'), (52, '6.53e-121')):
         exact = overclustering_risk(104, k, 1 / 1000)
-        print(f'm=104, k={k}, p=1/1000: printed {printed}, exact {exact:.6e}')
+        print(f'- m = 104, k = {k}, p = 1/1000: the paper has {printed}, exact is {exact:.6e}')
     save('both_sides_imagenet', both_sides_figure(103, 1000, RISK))
     save('both_sides_digits', both_sides_figure(BATCH - 1, CLASSES, RISK))
     save('pole_loss', pole_loss_figure(104, DEPUTIES))
     save('descent', descent_figure())
+    print()
     images, labels = digits()
     features = study_of_k(images, labels)
     pixels = images[NUM_TRAIN:].flatten(1)
