@@ -1,7 +1,6 @@
 import pytest
-from torch.utils.data import DataLoader
 
-from tests.helpers.bad_image import OneBadImage
+from tests.helpers.bad_image import read_bad_image_in_worker
 from ttl_mm.errors import UserError, plain_sentence, printable
 
 
@@ -13,6 +12,6 @@ def test_what_steers_a_terminal_is_shown_as_text():
 
 def test_the_error_of_a_worker_is_its_sentence():
     with pytest.raises(UserError) as caught:
-        next(iter(DataLoader(OneBadImage(), num_workers=1)))
+        read_bad_image_in_worker()
     assert str(caught.value) == "<bytes>: not a known image, it starts with b'<html>'"
     assert plain_sentence('Caught by chance') == 'Caught by chance'

@@ -1,6 +1,10 @@
+import multiprocessing
+
+import pytest
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch.utils.data import DataLoader
 
 from ttl_mm.compat import torch_private as private
 
@@ -44,3 +48,15 @@ def test_a_group_is_found_by_its_description_until_it_is_destroyed():
     finally:
         dist.destroy_process_group()
     assert private.find_group('ours') is None
+
+
+@pytest.mark.parametrize('persistent', [False, True])
+def test_workers_are_ended_and_an_epoch_can_begin_afterwards(persistent):
+    loader = DataLoader(range(6), num_workers=2, persistent_workers=persistent)
+    batches = iter(loader)
+    next(batches)
+    assert len(multiprocessing.active_children()) == 2
+    private.end_workers(loader, batches)
+    assert multiprocessing.active_children() == []
+    assert torch.cat(list(loader)).tolist() == [*range(6)]
+    private.end_workers(loader, iter(()))

@@ -6,9 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
-from torch.utils.data import DataLoader
 
-from tests.helpers.bad_image import OneBadImage
+from tests.helpers.bad_image import read_bad_image_in_worker
 from tests.helpers.images import bad_files, encode, natural, png
 from ttl_mm.datasets import BadImageError, LoadImage, decode_image
 from ttl_mm.datasets.decode import exif_orientation, open_image
@@ -140,4 +139,4 @@ def test_errors_survive_pickling_and_workers():
     error = pickle.loads(pickle.dumps(BadImageError('a.jpg', 'empty file')))
     assert (error.path, error.reason, str(error)) == ('a.jpg', 'empty file', 'a.jpg: empty file')
     with pytest.raises(UserError, match='not a known image'):
-        next(iter(DataLoader(OneBadImage(), num_workers=1)))
+        read_bad_image_in_worker()

@@ -4,10 +4,13 @@
 there is no public spelling; a test compares each with a loop over the tensors.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import distributed as dist
 from torch.distributed import distributed_c10d
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.data import DataLoader
 
 foreach_add = torch._foreach_add
 foreach_add_ = torch._foreach_add_
@@ -26,6 +29,17 @@ def find_group(description: str) -> dist.ProcessGroup | None:
     """
     groups = distributed_c10d._world.pg_map
     return next((group for group in groups if group.group_desc == description), None)
+
+
+def end_workers(loader: DataLoader, batches: Iterator) -> None:
+    """End the processes that make ``batches`` of ``loader``.
+
+    A loader ends them when its iterator is deleted. If that is in a cycle of references, as after
+    an error or in a runner, the garbage collector first waits five seconds for each in vain.
+    """
+    if hasattr(batches, '_shutdown_workers'):  # not without workers
+        batches._shutdown_workers()
+    loader._iterator = None  # which the next epoch would take up
 
 
 def allow_graphs(number: int) -> None:

@@ -1,5 +1,6 @@
 """Runner beside mmengine's own tests of it (tools/mmengine_runner_tests.py)."""
 
+import multiprocessing
 from unittest.mock import Mock
 
 import pytest
@@ -9,7 +10,7 @@ from mmengine.logging import MessageHub
 from mmengine.registry import DATASETS, METRICS
 from mmengine.runner.priority import get_priority
 
-from tests.helpers.toy_run import ITERATIONS, STOP, log_file
+from tests.helpers.toy_run import EPOCHS, ITERATIONS, STOP, log_file
 from ttl_mm.checkpoint.sealed import read_sealed, write_checkpoint
 from ttl_mm.config import read_config
 from ttl_mm.datasets.image_folder import ImageFolder
@@ -51,6 +52,15 @@ def make_runner(tmp_path, toy_config):
         return Runner.from_cfg(cfg)
 
     return make
+
+
+@pytest.mark.parametrize('loop', [EPOCHS, ITERATIONS])
+def test_no_worker_outlives_the_training(make_runner, loop):
+    workers = {'num_workers': 1, 'persistent_workers': True}
+    options = {f'+train_dataloader.{key}': value for key, value in workers.items()}
+    runner = make_runner(f'train_cfg = {loop}', **options)
+    runner.train()
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize('resume', [False, True])

@@ -13,6 +13,7 @@ import torch.multiprocessing as multiprocessing
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, IterBasedTrainLoop
 from torch import Tensor
 
+from ttl_mm.compat.torch_private import end_workers
 from ttl_mm.datasets.image_list import list_digest
 from ttl_mm.datasets.train_loader import is_lost_worker, train_loader, wait_for_workers_only
 from ttl_mm.datasets.train_samples import Batch, Skipped
@@ -54,6 +55,7 @@ class ExactLoop(BaseLoop):
         self.image_list = '' if self.names is None else list_digest(self.names)
         self.position = self._begin(0)  # after the batch that is trained on
         self.waiting = False  # for data
+        self._reader: Iterator[Batch] = iter(())  # what the loader yields
         self._rng: Sequence[dict] = ()  # of each rank of this process, where the run goes on
         self._waiting_rng: list[dict] = []  # of each of these ranks but the first
 
@@ -133,7 +135,7 @@ class ExactLoop(BaseLoop):
         """What the loader yields. If it cannot, because a worker died or the run was asked to end
         while it waited, the hooks get a last chance to save (``when_data_fail``).
         """
-        batches = iter(self.dataloader)
+        batches = self._reader = iter(self.dataloader)
         wait_for_workers_only()
         while True:
             try:
@@ -146,10 +148,17 @@ class ExactLoop(BaseLoop):
                     for worker in multiprocessing.active_children():
                         worker.kill()  # one that is stopped would never end by itself
                     self.runner.call_hook('when_data_fail', error=error)
+                end_workers(self.dataloader, batches)
                 raise
             finally:
                 self.waiting = False
             yield batch
+
+    def _finish(self) -> Any:
+        """Let the hooks do what comes last, without workers; the trained model."""
+        end_workers(self.dataloader, self._reader)
+        self.runner.call_hook('after_train')
+        return self.runner.model
 
     def _validate(self) -> None:
         """Validate if it is time and was not done here; the random generators do not notice."""
@@ -208,8 +217,7 @@ class EpochLoop(ExactLoop, EpochBasedTrainLoop):
         while self._epoch < self._max_epochs and not self.stop_training:
             self.run_epoch()
             self._validate()
-        self.runner.call_hook('after_train')
-        return self.runner.model
+        return self._finish()
 
     def run_epoch(self) -> None:
         """Train the rest of the current epoch."""
@@ -249,5 +257,4 @@ class IterLoop(ExactLoop, IterBasedTrainLoop):
                 if self._iter >= self._max_iters or self.stop_training:
                     break
         self.runner.call_hook('after_train_epoch')
-        self.runner.call_hook('after_train')
-        return self.runner.model
+        return self._finish()
