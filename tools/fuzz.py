@@ -79,7 +79,7 @@ MAX_SECONDS = 5
 MAX_BYTES = 10**9
 PATIENCE = 4 * MAX_SECONDS  # with a child that its own alarm does not end
 BATCH = 500  # mutants per child
-WEIGHTS = ('pth', 'pth inside', 'legacy', 'pkl', 'safetensors', 'onnx')
+WEIGHTS = ('pth', 'pth inside', 'legacy', 'pkl', 'safetensors', 'onnx', 'network')
 
 
 class Reader(NamedTuple):

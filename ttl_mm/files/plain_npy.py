@@ -2,6 +2,7 @@
 
 import io
 import math
+import tokenize
 from typing import BinaryIO
 
 import numpy as np
@@ -40,7 +41,10 @@ def _read_header(file: BinaryIO, size: int) -> tuple[tuple[int, ...], np.dtype, 
     version = npy.read_magic(file)
     if version not in _HEADERS:
         raise ValueError(f'it is of version {version} of the format')
-    shape, fortran, dtype = _HEADERS[version](file)
+    try:
+        shape, fortran, dtype = _HEADERS[version](file)
+    except tokenize.TokenError as error:  # NumPy reads its text a second time, as of Python 2
+        raise ValueError(f'its header is no description of an array: {error.args[0]}') from None
     if dtype.kind not in 'fiu' or any(n < 0 for n in shape):
         raise ValueError(f'it has values of kind {dtype} in shape {shape}')
     start = file.tell()
