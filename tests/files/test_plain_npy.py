@@ -26,6 +26,7 @@ def test_claims_are_compared_with_the_file(tmp_path):
         (b'(2, 3)', b'2 + 3 ', 'malformed'),
         (b'(2, 3)', b'((2, 3', 'no description'),
         (b"'<f4'", b"'|O8'", 'of kind object'),
+        (b"'<f4'", b"',f4'", 'no description'),
         (b'\x01\x00', b'\x09\x00', 'version'),
         (b'NUMPY', b'BUMPY', 'magic'),
         (good[-4:], b'', 'claims'),

@@ -168,6 +168,12 @@ def test_damage_and_false_claims_are_refused():
         read_tiff(whole, [tiff_pages(whole)[0]._replace(height=40, block=(40, 30))], 2**24)
 
 
+def test_a_directory_beyond_all_files_is_refused():
+    whole = written(np.ones((4, 4), 'u2'), bigtiff=True)
+    with pytest.raises(ValueError, match='nothing at byte 18446744073709551615'):
+        tiff_pages(whole[:8] + b'\xff' * 8 + whole[16:])
+
+
 def test_every_flipped_byte_gives_an_image_or_a_value_error():
     image = RNG.integers(0, 4096, (9, 7, 4)).astype('u2')
     for options in ({}, {'compression': 'zlib'}, {'tile': (16, 16)}):

@@ -43,7 +43,7 @@ def _read_header(file: BinaryIO, size: int) -> tuple[tuple[int, ...], np.dtype, 
         raise ValueError(f'it is of version {version} of the format')
     try:
         shape, fortran, dtype = _HEADERS[version](file)
-    except tokenize.TokenError as error:  # NumPy reads its text a second time, as of Python 2
+    except (SyntaxError, tokenize.TokenError) as error:  # NumPy evaluates parts of its text
         raise ValueError(f'its header is no description of an array: {error.args[0]}') from None
     if dtype.kind not in 'fiu' or any(n < 0 for n in shape):
         raise ValueError(f'it has values of kind {dtype} in shape {shape}')

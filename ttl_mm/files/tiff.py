@@ -128,7 +128,7 @@ class _Reader:
     def _unpack(self, form: str, position: int) -> tuple[Any, ...]:
         try:
             return struct.unpack_from(self.order + form, self.data, position)
-        except struct.error:
+        except (struct.error, OverflowError):  # there is no such byte in any file
             raise ValueError(f'a TIFF that is cut short: nothing at byte {position}') from None
 
     def directory(self, position: int) -> tuple[dict[int, tuple[int, ...]], int]:
