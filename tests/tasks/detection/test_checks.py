@@ -141,6 +141,7 @@ def test_damaged_or_absent_files_name_the_path(coco: Path) -> None:
         ('{}', "'categories' is missing"),
         ('[]', 'list indices must be'),
         ('{"images": [], "categories": [], "annotations": [{"id": 1}]}', "'image_id' is missing"),
+        ('{"images": [{"id": 1, "file_name": 4}], "categories": []}', 'the file name 4 is no text'),
     ):
         path.write_text(content)
         with pytest.raises(UserError, match=f'not a COCO annotation file .{fault}'):

@@ -139,6 +139,8 @@ def _check_coco(
     images = {image['id']: image['file_name'] for image in content['images']}
     sizes = {image['id']: (image.get('width'), image.get('height')) for image in content['images']}
     for name in images.values():
+        if not isinstance(name, str):
+            raise TypeError(f'the file name {name!r} is no text')
         _check_file(report, files, name)
     for identity, count in Counter(a['id'] for a in content['annotations']).items():
         if count > 1:
