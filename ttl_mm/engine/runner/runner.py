@@ -157,7 +157,7 @@ class Runner(mmengine.runner.Runner):
         dataset = dataloader.get('dataset') if isinstance(dataloader, dict) else None
         kind = dataset.get('type') if isinstance(dataset, dict) else dataset
         with failures_named(f'the data loader of {kind}'):
-            loader = mmengine.runner.Runner.build_dataloader(dataloader, *args, **kwargs)
+            loader = super(Runner, Runner).build_dataloader(dataloader, *args, **kwargs)
         loader.worker_init_fn = partial(start_guarded, loader.worker_init_fn)
         return loader
 
