@@ -84,6 +84,9 @@ def test_a_class_without_pixels_and_unknown_layouts_are_named(voc, tmp_path):
     said = []
     read_masks(voc, said.append)
     assert 'note: 1 x class without a pixel to train on: red' in said[0]
+    (voc / 'classes.txt').write_text('a\n' * 256)
+    with pytest.raises(UserError, match=r'classes\.txt names 256 classes'):
+        read_masks(voc)
     (tmp_path / 'other').mkdir()
     with pytest.raises(UserError, match='is no dataset of masks that is known here: name a VOC'):
         read_masks(tmp_path / 'other')

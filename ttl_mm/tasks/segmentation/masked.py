@@ -148,7 +148,12 @@ def _names(root: Path) -> tuple[str, ...]:
         if (path := root / name).is_file():
             lines = [line.strip() for line in read_text(path, TEXT).splitlines() if line.strip()]
             if name.startswith('object'):  # of ADE: a table whose last column has the names
-                return tuple(line.split('\t')[-1].split(',')[0] for line in lines[1:])
+                lines = [line.split('\t')[-1].split(',')[0] for line in lines[1:]]
+            if len(lines) > IGNORED:
+                raise UserError(
+                    f'{path} names {len(lines)} classes, and a mask of 8 bit tells {IGNORED} apart: '
+                    'leave classes out.'
+                )
             return tuple(lines)
     raise UserError(f'{root} names no classes: put classes.txt there, one name a line.')
 
