@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Setting = Mapping[str, Any]
 Idea = tuple[str, Setting]  # a method and its setting
@@ -16,13 +16,33 @@ SUPERVISED = 'supervised'
 FAST, CODING = 'fast', 'coding'  # ours; the second with the coding rate
 CONTENDERS = (CODING, 'simclr', 'decoupled', FAST)
 OTHERS = ('paper', 'byol', 'mocov2', 'simsiam', 'swav', 'barlow', SUPERVISED)
-#: methods, budgets and seeds in the order in which they are run
+
+
+class Stage(NamedTuple):
+    """Runs that belong together: entries at every budget with every seed.
+
+    An entry is a method and what it has of ours: ``'all'`` (its best setting, Muon where that won,
+    and images in memory), ``'plain'`` (nothing but small views, where these won, as people run it)
+    or ``'full'`` (full-size views).
+    """
+
+    entries: tuple[tuple[str, str], ...]
+    budgets: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+OURS_AND_NEAREST = ((FAST, 'all'), ('simclr', 'plain'), ('decoupled', 'plain'))
+OTHERS_PLAIN = tuple((method, 'plain') for method in OTHERS)
+#: in the order in which they are run
 STAGES = (
-    (CONTENDERS, (60, 170), SEEDS),
-    (OTHERS, (60,), SEEDS),
-    (CONTENDERS, (480,), SEEDS),
-    (CONTENDERS, BUDGETS, CONTENDER_SEEDS),
-    (OTHERS, BUDGETS, SEEDS),
+    Stage(OURS_AND_NEAREST, (480, 60), (0,)),
+    Stage(OURS_AND_NEAREST, BUDGETS, SEEDS),
+    Stage((('simclr', 'full'),), (480, 170), SEEDS),  # whose accuracy ours is to reach in half
+    Stage(OTHERS_PLAIN, (60,), SEEDS),
+    Stage(OURS_AND_NEAREST, BUDGETS, CONTENDER_SEEDS),
+    Stage(OTHERS_PLAIN, (480,), (0,)),  # does one of them catch up?
+    Stage(((CODING, 'all'), ('simclr', 'all'), ('decoupled', 'all')), (60, 480), SEEDS),
+    Stage(OTHERS_PLAIN, BUDGETS, SEEDS),
 )
 
 
@@ -129,11 +149,6 @@ def is_full(setting: Setting) -> bool:
 def is_plain(setting: Setting) -> bool:
     """Whether nothing of ours is in it: SGD, and every view made by itself."""
     return not {'optim.type', 'memory', 'amp'} & set(setting)
-
-
-def is_sgd(setting: Setting) -> bool:
-    """Whether views are small and nothing of ours is in it."""
-    return not is_full(setting) and is_plain(setting)
 
 
 PREDICTOR = {

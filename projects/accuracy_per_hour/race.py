@@ -30,8 +30,6 @@ from projects.accuracy_per_hour.measure import (
     train_and_evaluate,
 )
 from projects.accuracy_per_hour.plan import (
-    CODING,
-    CONTENDERS,
     DATA,
     FAST,
     IDEAS,
@@ -45,7 +43,6 @@ from projects.accuracy_per_hour.plan import (
     Setting,
     is_full,
     is_plain,
-    is_sgd,
     label_of,
     trials,
 )
@@ -172,34 +169,23 @@ def best_setting(
     return max(scores.values(), key=lambda found: found[0])[1]
 
 
-def settings_of(data: Data, method: str, results: Path) -> list[Setting]:
-    """The settings of a method whose results count: its best, and others that say what it owes.
-
-    Contenders: the best with all of ours. Rivals: the best with nothing of ours, as people run
-    them; SimCLR with full-size views as well.
-    """
-    best = best_setting(data, method, results)
-    if best is None:
-        return []
-    found = [best]
-    if method in CONTENDERS:
-        found.insert(0, {**best, **MEMORY})
-    if method not in (FAST, CODING):
-        found.append(best_setting(data, method, results, is_plain))
-    if method == 'simclr':
-        found += [best_setting(data, method, results, among) for among in (is_full, is_sgd)]
-    return list({label_of(setting): setting for setting in found if setting}.values())
+def setting_of(data: Data, method: str, kind: str, results: Path) -> Setting | None:
+    """The setting of an entry of a :class:`Stage`; None while the search is not done."""
+    if kind == 'all':
+        best = best_setting(data, method, results)
+        return best and {**best, **MEMORY}
+    return best_setting(data, method, results, {'plain': is_plain, 'full': is_full}[kind])
 
 
 def jobs_in_order(results: Path) -> Iterator[Job]:
     """All runs, the most important first; finals of a method follow when its search is done."""
-    for methods, budgets, seeds in STAGES:
-        for name, method in product(DATA, methods):
+    for stage in STAGES:
+        for name, (method, _) in product(DATA, stage.entries):
             for setting in trials(DATA[name], method):
                 yield Job(name, method, setting, SEARCH_BUDGET, held_out=True)
-        for budget, seed, name, method in product(budgets, seeds, DATA, methods):
-            for setting in settings_of(DATA[name], method, results):
-                yield Job(name, method, setting, budget, seed)
+        for seed, budget, name, entry in product(stage.seeds, stage.budgets, DATA, stage.entries):
+            if setting := setting_of(DATA[name], *entry, results):
+                yield Job(name, entry[0], setting, budget, seed)
     base = [(FAST, MEMORY_BASE)]
     for tries in (base, *MEMORY_IDEAS.values(), *IDEAS.values()):
         for method, setting in tries:

@@ -11,7 +11,16 @@ from scipy import stats
 from projects.accuracy_per_hour import measure, plan, race, tables
 from projects.accuracy_per_hour.build import config_of, dataset_of
 from projects.accuracy_per_hour.parts import DecoupledHead
-from projects.accuracy_per_hour.plan import CONTENDERS, DATA, FAST, IDEAS, OTHERS, Job, trials
+from projects.accuracy_per_hour.plan import (
+    CONTENDERS,
+    DATA,
+    FAST,
+    IDEAS,
+    MEMORY,
+    OTHERS,
+    Job,
+    trials,
+)
 from tests.helpers.images import write_images
 from tests.helpers.paths import ROOT
 from tools.figures import marks
@@ -108,17 +117,26 @@ def test_a_budget_is_drawn_once_a_rival_was_measured_at_it():
     assert tables.compared_budgets(found) == [60]
 
 
-def test_the_best_trial_is_taken_once_all_are_done(tmp_path):
-    for score, setting in enumerate(trials(CIFAR, 'simclr')):
-        assert race.best_setting(CIFAR, 'simclr', tmp_path) is None
+def test_the_best_trial_of_each_kind_is_taken_once_all_are_done(tmp_path):
+    tried = trials(CIFAR, 'simclr')  # full size, three of small views, and these with Muon
+    for score, setting in zip((40, 43, 41, 42, 50), tried):
+        assert race.setting_of(CIFAR, 'simclr', 'plain', tmp_path) is None
         job = Job(CIFAR.name, 'simclr', setting, plan.SEARCH_BUDGET, held_out=True)
-        race.write(tmp_path / job.name, {'knn': 40.0 - score})
-    assert race.best_setting(CIFAR, 'simclr', tmp_path) == trials(CIFAR, 'simclr')[0]
-    race.write(tmp_path / job.name, {'knn': 50.0})
-    assert race.best_setting(CIFAR, 'simclr', tmp_path) == setting
-    assert 'size' not in race.best_setting(CIFAR, 'simclr', tmp_path, plan.is_full)
-    small = race.best_setting(CIFAR, 'simclr', tmp_path, plan.is_sgd)
-    assert small == trials(CIFAR, 'simclr')[1]  # the first of the small ones has the best score
+        race.write(tmp_path / job.name, {'knn': score})
+    for kind, best in (('plain', tried[1]), ('full', tried[0]), ('all', {**tried[4], **MEMORY})):
+        assert race.setting_of(CIFAR, 'simclr', kind, tmp_path) == best
+
+
+def test_finals_follow_the_search_of_their_method_and_ours_comes_with_its_rivals(tmp_path):
+    searches = list(race.jobs_in_order(tmp_path))
+    assert all(job.held_out for job in searches)
+    for job in searches[:30]:  # of ours and the two nearest rivals, on both data sets
+        race.write(tmp_path / job.name, {'knn': 40})
+    found = [job for job in race.jobs_in_order(tmp_path) if not job.held_out]
+    first = [(job.data, job.method, job.budget, job.seed) for job in found[:3]]
+    assert first == [(CIFAR.name, m, 480, 0) for m in (FAST, 'simclr', 'decoupled')]
+    budgets = {(job.budget, job.seed) for job in found if job.method == FAST}
+    assert budgets == {(b, s) for b in plan.BUDGETS for s in plan.CONTENDER_SEEDS}
 
 
 def test_the_page_shows_what_the_files_say():
