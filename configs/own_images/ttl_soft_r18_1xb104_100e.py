@@ -1,5 +1,5 @@
 # What `ttl train` adapts to your images and your machine: one network instead of two, no predictor
-# (so positive and deputy have equal weight), and a soft deputy among the nearest negatives.
+# (so positive and deputy have equal weight), a soft deputy among the nearest negatives, and Muon.
 _base_ = [
     '../_base_/models/ttl_fast_r50.py',
     '../_base_/datasets/imagenet.py',
@@ -23,7 +23,7 @@ model = dict(
 )
 optim_wrapper = dict(
     type='OptimWrapper',
-    optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=1e-4),
+    optimizer=dict(type='ttl_mm.Muon', lr=0.3, momentum=0.9, weight_decay=5e-4, matrix_rate=0.3),
 )
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=5, by_epoch=True, convert_to_iter_based=True),

@@ -48,9 +48,10 @@ def linear_classify(
 
 
 def fit_logistic(
-    features, codes, num_classes: int, max_iter: int, device, alive=lambda: None
-) -> Tensor:
-    """Weights (D, C), and biases in one more row, that minimize the mean cross-entropy."""
+    features, codes, num_classes: int, max_iter: int, device, alive=lambda: None,
+    penalty: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Weights W (D, C), and biases in one more row: least mean cross-entropy + penalty·½|W|²."""
     shape = features.shape[1] + 1, num_classes
     kept = _resident(features, device)  # moved and converted once, not in every step
     targets = torch.as_tensor(codes, device=device)
@@ -66,8 +67,10 @@ def fit_logistic(
             error = log_p.exp() - F.one_hot(y, num_classes)
             gradient[:-1] += x.T @ error
             gradient[-1] += error.sum(0)
-        count = len(features)
-        return loss.item() / count, (gradient / count).cpu().numpy().ravel()
+        loss, gradient = loss / len(features), gradient / len(features)
+        loss += penalty / 2 * weight[:-1].square().sum()
+        gradient[:-1] += penalty * weight[:-1]
+        return loss.item(), gradient.cpu().numpy().ravel()
 
     from scipy.optimize import minimize  # half a second, which only this needs
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
-from torch import nn
+from torch import Tensor, nn
 
 from ttl_mm.checkpoint.load import refuse_bad_tensors, resolve, tensors_of
 from ttl_mm.checkpoint.read import read_checkpoint
@@ -22,9 +22,19 @@ from ttl_mm.models.build_loaded import build_loaded
 from ttl_mm.version import __version__
 
 
-def write_network(checkpoint: Path, path: Path, meta: Mapping[str, Any]) -> None:
-    """Write the tensors of a checkpoint with what is needed to build their network again."""
-    state = {n: t.clone() for n, t in tensors_of(read_checkpoint(checkpoint)).items()}
+def write_network(
+    checkpoint: Path, path: Path, meta: Mapping[str, Any],
+    convert: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict,
+) -> None:  # fmt: skip
+    """Write the tensors of a checkpoint with what is needed to build their network again.
+
+    Args:
+        checkpoint: Of a training.
+        path: Where to write.
+        meta: What is needed.
+        convert: Makes of the tensors those that are written.
+    """
+    state = {n: t.clone() for n, t in convert(tensors_of(read_checkpoint(checkpoint))).items()}
     partial = path.with_name(f'{path.name}.partial')
     meta = {**meta, 'written_by': f'ttl_mm {__version__}'}
     torch.save({'state_dict': state, 'meta': meta}, partial)

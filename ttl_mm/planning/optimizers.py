@@ -1,8 +1,8 @@
 """Optimizer and learning rate by the kind of network.
 
 A network with BatchNorm (ResNet, RegNet, EfficientNet, MobileNet) keeps the optimizer of the
-recipe, SGD or LARS. One with LayerNorm (ViT, Swin, ConvNeXt), with BatchNorm beside LayerNorm or
-attention (MobileViT, MaxViT, LeViT, whose authors take AdamW too), or without norms gets AdamW:
+recipe, Muon, SGD or LARS. One with LayerNorm (ViT, Swin, ConvNeXt), with BatchNorm beside LayerNorm
+or attention (MobileViT, MaxViT, LeViT, whose authors take AdamW too), or without norms gets AdamW:
 
 - the rate, 5e-4 for 256 images, is that of DINO for ViT (Caron et al., 2021);
 - the decay, 0.05, is that of Swin (Liu et al., 2021) and ConvNeXt (Liu et al., 2022);

@@ -6,6 +6,7 @@ two tensors.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from ttl_mm.evaluation.features import extract_features
 from ttl_mm.evaluation.model import default_size, load_model
 from ttl_mm.finetuning.network_file import write_network
 from ttl_mm.tasks.classification.source import Source
+from ttl_mm.tasks.classification.standardize import folded
 
 WEIGHT, BIAS = 'head.fc.weight', 'head.fc.bias'
 REMEDY = 'name the classifier.pth of `ttl finetune`'
@@ -39,10 +41,10 @@ class Layer(NamedTuple):
 
 
 def write_classifier(checkpoint: Path, path: Path, source: Source, classes: Sequence[str]) -> None:
-    """Write the model of a run without the state of its training."""
+    """Write the model of a run, on plain features, without the state of its training."""
     pixels = {'size': source.size, 'mean': list(source.mean), 'std': list(source.std)}
     meta = {'classes': list(classes), 'input': pixels, 'backbone': source.backbone}
-    write_network(checkpoint, path, meta)
+    write_network(checkpoint, path, meta, partial(folded, weight=WEIGHT, bias=BIAS))
 
 
 def read_layer(weights: str | Path) -> Layer:

@@ -18,8 +18,6 @@ RECIPES = {
     False: 'projects/classification/configs/finetune_r50_1xb64_20e.py',
     True: 'projects/classification/configs/finetune_frozen_r50_1xb64_20e.py',
 }
-FEW = 13  # images of a class: 1 % of ImageNet
-FEW_HEAD = 100  # times the rate of the backbone, as the recipe for 1 % of the labels has it
 STEPS = 200  # at least, however few the images are
 VALIDATIONS = 20  # of a run
 
@@ -60,8 +58,6 @@ def classifier_config(
     _set_data(cfg, splits, folder, source.size, batch, training.workers)
     fitted = fitted_epochs(cfg.train_cfg.max_epochs, images // batch, STEPS)
     set_epochs(cfg, training.epochs or fitted, VALIDATIONS)
-    if images < FEW * classes:
-        cfg.optim_wrapper.paramwise_cfg.custom_keys.head.lr_mult = FEW_HEAD
     if training.rate is not None:
         cfg.optim_wrapper.optimizer.lr = training.rate
     cfg.auto_scale_lr.base_batch_size = batch
@@ -74,6 +70,7 @@ def _set_model(model: Any, source: Source, classes: int, random: bool) -> None:
         'init_cfg': {'type': 'ttl_mm.PretrainedBackbone', 'checkpoint': source.weights}
     }  # fmt: skip
     model.backbone = {**source.backbone, **init}
+    model.neck[1].num_features = source.width
     model.head.update(num_classes=classes, in_channels=source.width)
     model.data_preprocessor.update(mean=list(source.mean), std=list(source.std))
 
@@ -93,5 +90,8 @@ def _set_data(
         if step.type == 'RandomResizedCrop':
             step.scale = size
     cfg.train_dataloader.batch_size = batch
+    cfg.default_hooks.linear_start.dataset = {
+        **cfg.train_dataloader.dataset, 'pipeline': evaluation_pipeline(size)
+    }  # fmt: skip
     cfg.val_dataloader.dataset.pipeline = evaluation_pipeline(size)
     cfg.test_dataloader = cfg.val_dataloader
