@@ -14,9 +14,9 @@ LAST = 'neck.1.norm.'  # of the names of its tensors in a classifier
 class Standardize(nn.Module):
     """BatchNorm without scale and shift, behind the pooling.
 
-    The step at which a linear classifier diverges depends on the length of the features, and that on
-    the optimizer and the schedule of the pre-training: a rate that fits one backbone is ten times too
-    large for another. :func:`folded` takes it out of a trained classifier.
+    The rate at which a linear classifier diverges depends on the length of the features, and that
+    on how the backbone was trained: what fits one backbone is ten times too large for another.
+    :func:`folded` takes it out of a trained classifier.
 
     Args:
         num_features: D.
@@ -36,7 +36,8 @@ def folded(state: Mapping[str, Tensor], weight: str, bias: str) -> dict[str, Ten
 
     Args:
         state: Tensors of a classifier with :class:`Standardize`.
-        weight, bias: Names of those of the linear layer, (C, D) and (C,).
+        weight: Name of that of the linear layer, (C, D).
+        bias: Name of its bias, (C,).
     """
     found = dict(state)
     mean, var = found.pop(f'{LAST}running_mean'), found.pop(f'{LAST}running_var')

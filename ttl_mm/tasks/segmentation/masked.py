@@ -151,8 +151,8 @@ def _names(root: Path) -> tuple[str, ...]:
                 lines = [line.split('\t')[-1].split(',')[0] for line in lines[1:]]
             if len(lines) > IGNORED:
                 raise UserError(
-                    f'{path} names {len(lines)} classes, and a mask of 8 bit tells {IGNORED} apart: '
-                    'leave classes out.'
+                    f'{path} names {len(lines)} classes, and a mask of 8 bit tells {IGNORED} '
+                    'apart: leave classes out.'
                 )
             return tuple(lines)
     raise UserError(f'{root} names no classes: put classes.txt there, one name a line.')
