@@ -95,6 +95,12 @@ train('{out}/plan.py', work_dir='{out}/run', cfg_options=options)
 seconds = time.process_time() - start
 print(json.dumps(dict(seconds=seconds, weights='{out}/run/epoch_{epochs}.pth')))
 """
+WITH_SGD = """
+from mmengine.config import Config
+plan = Config.fromfile('{out}/plan.py')
+plan.optim_wrapper.optimizer = dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=1e-4)
+plan.dump('{out}/plan.py')
+"""
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,7 @@ class Contender:
 
 CONTENDERS = {
     'ours': Contender(OURS),
+    'ours with SGD': Contender(WITH_SGD + OURS),  # what our optimizer is worth
     'LightlyTrain 0.18, simclr': Contender(
         LIGHTLY_TRAIN, (TORCH, 'lightly-train==0.18.0'), {'method': 'simclr'}
     ),
