@@ -140,7 +140,9 @@ def describe(
 
         about = _retried(url, ask, pauses)
     size = about.get('size')
-    if not isinstance(size, int) or size <= 0:
+    if size == 0:
+        raise StoreError(f'{hide_secrets(url)} is empty: put it into the store again.')
+    if not isinstance(size, int) or size < 0:
         raise StoreError(
             f'{hide_secrets(url)}: the store tells no length of it ({size}), so what it sends '
             'cannot be checked. Serve it with a Content-Length, or copy it to this machine.'
