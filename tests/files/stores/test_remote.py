@@ -105,6 +105,19 @@ def test_an_empty_archive_is_refused(store):
         image(store)
 
 
+def test_an_archive_without_a_length_is_refused(monkeypatch):
+    class Chunked:
+        def invalidate_cache(self):
+            pass
+
+        def info(self, url):
+            return {'name': url, 'size': None}
+
+    monkeypatch.setattr(remote, 'filesystem', lambda url: Chunked())
+    with pytest.raises(StoreError, match=r'tells no length of it \(None\), so what it sends'):
+        describe('https://host/x.tar')
+
+
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(remote, 'find_spec', lambda name: None if name == 'gcsfs' else 1)
     with pytest.raises(remote.UserError, match=r'gs:// needs gcsfs: .*ttl-mm\[gcs\]'):

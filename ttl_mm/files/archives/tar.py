@@ -70,7 +70,8 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
             raise ValueError(f'{member}, at byte {position}: {error}') from None
         position = content + -(-size // BLOCK) * BLOCK
     raise ValueError(
-        f'it ends{_after(last)}, at byte {end}, without an end mark: it was cut short, copy it again'
+        f'it ends{_after(last)}, at byte {end}, without an end mark: it was cut short; copy it '
+        'again'
     )
 
 
