@@ -360,9 +360,10 @@ def _status(error: BaseException) -> int | None:
     if value.isdecimal() and 400 <= int(value) < 600:
         return int(value)
     text, kind = str(error), type(error)  # errors of gcsfs that are of no kind of their own
-    told = {OSError: ('Forbidden: ', 403), ValueError: ('Bad Request: ', 400)}.get(kind)
-    if told and text.startswith(told[0]):
-        return told[1]
+    if kind is OSError and text.startswith('Forbidden: '):
+        return 403
+    if kind is ValueError and text.startswith('Bad Request: '):
+        return 400
     return 502 if kind.__name__ == 'ProxyError' and not text else None
 
 
