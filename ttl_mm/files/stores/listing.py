@@ -61,7 +61,7 @@ def refresh(archives: Sequence[Path]) -> None:
 
 
 def _ask_about(files: dict[str, dict[str, Any] | None]) -> list[Path]:
-    for url in files:
+    for url in sorted(files):  # the first, the same every time, is named
         if any(folder.lower().endswith(FOLDERS) for folder in url.split('/')[2:-1]):
             raise StoreError(
                 f'{url} lies in a folder whose name ends like that of an archive: rename that.'
@@ -78,7 +78,8 @@ def _below(url: str) -> dict[str, dict[str, Any] | None]:
     """The archives below a folder, with what the listing says about them."""
     found: dict[str, dict[str, Any] | None] = {}
     others = []
-    for given, about in list_files(url).items():
+    listed = list_files(url)
+    for given, about in ((name, listed[name]) for name in sorted(listed)):
         if any(part.startswith('.') for part in given.removeprefix(f'{url}/').split('/')):
             continue
         try:
