@@ -44,6 +44,13 @@ def test_images_and_labels_are_found_by_name_and_the_archive_may_change(tmp_path
     assert read_image_file(f'{path}/b.jpg', 100) == b'new'
 
 
+@pytest.mark.parametrize('order', [1, -1])
+def test_a_json_file_that_tells_no_label_leaves_that_of_the_other_file(tmp_path, order):
+    files = [('1.cls', b'3'), ('1.jpg', b'one'), ('1.json', b'{"caption": "a cat"}')]
+    write_tar(tmp_path / 'x.tar', files[::order])
+    assert archive_index(tmp_path / 'x.tar').labels.tolist() == [3]
+
+
 def test_a_damaged_index_is_made_again(tmp_path):
     write_tar(tmp_path / 'x.tar', FILES)
     names = archive_index(tmp_path / 'x.tar').names
@@ -84,6 +91,10 @@ def test_refused_archives_are_named(tmp_path):
         ([('a.jpg', b'1'), ('a.jpg', b'2')], "two files named 'a.jpg'"),
         ([('a.jpg', b'1'), ('a.cls', b'cat')], "'a.cls' is no label: b'cat'"),
         ([('a.jpg', b'1'), ('a.cls', b'1' * 70_000)], "'a.cls' has 70000 bytes"),
+        (
+            [('a.cls', b'1'), ('a.cls', b'2'), ('a.jpg', b'')],
+            "'a.cls' has the label 2, .* 1: leave",
+        ),
     ]:
         write_tar(path, files)
         with pytest.raises(UserError, match=f'x.tar: .*{reason}'):

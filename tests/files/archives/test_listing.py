@@ -82,6 +82,7 @@ def test_without_a_list_or_with_one_of_another_archive_the_archive_is_fetched(st
         ('a.jpg\n', 'line 2 has no label'),
         ('4 a.jpg\n-2 b.jpg\n', "line 3 has no label: '-2 b.jpg'"),
         ('99999999999999999999 a.jpg\n', 'has no label'),
+        ('0000000000009999999999 a.jpg\n', 'has no label'),
         ('4 /etc/passwd\n', 'leads out'),
         ('4 ../a.jpg\n', 'leads out'),
         ('4 a.jpg\n4 a.jpg\n', 'twice'),

@@ -1,5 +1,6 @@
 """Zip archives: files as zipfile reads them, and nothing of a hostile one."""
 
+import stat
 import zipfile
 import zlib
 
@@ -51,6 +52,33 @@ def test_hostile_and_damaged_archives_are_refused_by_name(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=reason):
             entries_of(path)
+
+
+def test_joined_and_appended_archives_are_refused_since_files_would_be_lost(tmp_path):
+    path, whole = tmp_path / 'x.zip', {}
+    for name, comment in (('a.jpg', b''), ('b.jpg', b'two words')):
+        with zipfile.ZipFile(path, 'w') as archive:
+            archive.writestr(name, b'1' * 99)
+            archive.comment = comment
+        whole[name] = path.read_bytes()
+        assert [entry.name for entry in entries_of(path)] == [name]
+    for content in (whole['a.jpg'] + whole['b.jpg'], whole['a.jpg'] + b'x', whole['b.jpg'] + b'xx'):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match='archives were joined, or something was appended'):
+            entries_of(path)
+    path.write_bytes(b'#!/bin/sh\n' + whole['a.jpg'])  # one that unpacks itself
+    entry = entries_of(path)[0]
+    assert path.read_bytes()[entry.offset :][: entry.packed] == b'1' * 99
+
+
+@pytest.mark.parametrize('kind', [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO])
+def test_links_and_devices_are_refused(tmp_path, kind):
+    member = zipfile.ZipInfo('evil.jpg')
+    member.create_system, member.external_attr = 3, (kind | 0o644) << 16
+    with zipfile.ZipFile(tmp_path / 'x.zip', 'w') as archive:
+        archive.writestr(member, '/etc/passwd')
+    with pytest.raises(ValueError, match=r"'evil\.jpg': it is a link or a device"):
+        entries_of(tmp_path / 'x.zip')
 
 
 def test_more_files_than_allowed_are_refused_and_not_left_out(tmp_path, monkeypatch):

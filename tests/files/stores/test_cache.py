@@ -139,6 +139,15 @@ def test_a_damaged_note_is_asked_for_again(store):
         assert json.loads(notes[1].read_text())['sha256'] == hashlib.sha256(whole).hexdigest()
 
 
+def test_a_note_of_a_hash_that_nothing_here_computes_is_passed_over(store):
+    whole = read(store, 0)
+    note = shard(store, 0).with_name('.000.tar.json')
+    note.write_text(json.dumps(json.loads(note.read_text()) | {'hashes': {'crc64': '0'}}))
+    shard(store, 0).unlink()
+    assert read(store, 0) == whole
+    assert len(store.transfers) == 2
+
+
 def test_others_cannot_write_into_the_cache(store):
     read(store, 0)
     assert store_root().stat().st_mode & 0o077 == 0

@@ -38,6 +38,13 @@ def test_no_archives_and_a_folder_that_cannot_be_listed_are_errors(store):
         remote_archives(f'{store.url}/set')
 
 
+def test_an_archive_in_a_folder_that_is_named_like_one_is_refused(store):
+    shutil.copytree(store.folder / 'set', store.folder / 'set.tar')
+    for address in ('', '/set.tar/000.tar', '/set.tar/{000..001}.tar'):
+        with pytest.raises(StoreError, match=r'set\.tar/000\.tar lies in a folder whose name'):
+            remote_archives(store.url + address)
+
+
 def test_a_shard_that_was_replaced_is_another_file(store):
     path = place_of(f'{store.url}/set/000.tar')
     remote_archives(f'{store.url}/set')

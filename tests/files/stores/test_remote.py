@@ -99,10 +99,23 @@ def test_hashes_are_read_from_where_stores_put_them(monkeypatch):
     assert describe('s3://b/x', {'size': 5, 'ETag': f'"{plain}"'}).hashes == {}
 
 
-def test_an_empty_archive_or_one_without_a_length_is_refused(store):
+def test_an_empty_archive_is_refused(store):
     (store.folder / 'set' / '000.tar').write_bytes(b'')
-    with pytest.raises(StoreError, match='tells no length'):
+    with pytest.raises(StoreError, match=r'000\.tar is empty: put it'):
         image(store)
+
+
+def test_an_archive_without_a_length_is_refused(monkeypatch):
+    class Chunked:
+        def invalidate_cache(self):
+            pass
+
+        def info(self, url):
+            return {'name': url, 'size': None}
+
+    monkeypatch.setattr(remote, 'filesystem', lambda url: Chunked())
+    with pytest.raises(StoreError, match=r'tells no length of it \(None\), so what it sends'):
+        describe('https://host/x.tar')
 
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch):

@@ -86,6 +86,13 @@ def test_shards_of_a_bucket_are_listed_fetched_once_and_signed_for(bucket):
     assert all(f'Credential={KEY}/' in signature for signature in bucket.signatures)
 
 
+@pytest.mark.parametrize('name', ['a#1.tar', 'a?1.tar', 'a\t1.tar'])
+def test_no_archive_is_left_out_for_its_name(bucket, name):
+    (bucket.folder / 'photos' / 'set' / name).write_bytes(b'x')
+    with pytest.raises(StoreError, match=r"'s3://photos/set/a.*1\.tar' has a name that no addre"):
+        remote_archives('s3://photos/set')
+
+
 def test_the_etag_is_the_hash_that_is_checked(bucket):
     assert 'md5' in describe('s3://photos/set/000.tar').hashes
     bucket.faults['photos/set/000.tar'] = ['wrong']

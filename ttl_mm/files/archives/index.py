@@ -48,7 +48,7 @@ NO_LABEL = -1
 MOST_LABEL = 2**31 - 1
 MAX_LABEL_FILE = 2**16  # bytes of a .cls or .json
 PARALLEL = 16  # new archives from which on all cores read them
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,13 @@ def labeled_images(
                 if '/.' not in f'/{entry.name}':
                     images.append(entry)
             elif ending.endswith(('.cls', '.json')):
-                label = _label(entry, file)
+                told = _label(entry, file)
+                if told != label and NO_LABEL not in (told, label):
+                    raise ValueError(
+                        f'{entry.name!r} has the label {told}, and a file beside it {label}: '
+                        'leave one'
+                    )
+                label = label if told == NO_LABEL else told
         for entry in images:
             yield entry, label
 

@@ -6,6 +6,7 @@ for none, a blank and its name, in the order of the archive. When the archive is
 compared with what it holds.
 """
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ ENDING = '.names'
 MOST_BYTES = 2**28  # of such a file
 SMALLEST = 512  # bytes that an image takes in an archive at least
 _HEADER = 'ttl_mm names 1 of '
+_LABEL = re.compile('-?[0-9]{1,10}')
 
 
 class Listing(NamedTuple):
@@ -47,10 +49,11 @@ def parse_listing(text: str, size: int, most_label: int) -> Listing | None:
     names, labels = [], []
     for number, line in enumerate(rest.split('\n')[:-1], 2):
         label, _, name = line.partition(' ')
-        if not label.removeprefix('-').isdecimal() or not -1 <= int(label[:12]) <= most_label:
+        value = int(label) if _LABEL.fullmatch(label) else -2
+        if not -1 <= value <= most_label:
             raise ValueError(f'line {number} has no label: {line[:40]!r}')
         names.append(check_name(name))
-        labels.append(int(label))
+        labels.append(value)
     if not names or not rest.endswith('\n') or len(names) > size // SMALLEST:
         raise ValueError(f'{len(names)} images cannot be all of an archive of {size} bytes')
     if len(set(names)) != len(names):

@@ -69,7 +69,10 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
             member = member if name or last else 'its first member'
             raise ValueError(f'{member}, at byte {position}: {error}') from None
         position = content + -(-size // BLOCK) * BLOCK
-    raise ValueError(f'it ends{_after(last)}, at byte {end}, without an end mark: it was cut short')
+    raise ValueError(
+        f'it ends{_after(last)}, at byte {end}, without an end mark: it was cut short; copy it '
+        'again'
+    )
 
 
 def _after(name: str) -> str:

@@ -20,6 +20,7 @@ from ttl_mm.files.stores.url import (
 
 FRESH = 60.0  # seconds in which the store is not asked again
 ENDINGS = ('.tar', '.zip')
+FOLDERS = (*ENDINGS, '.parquet')  # whose names are those of archives
 MOST_NAMED = 3
 
 
@@ -60,6 +61,11 @@ def refresh(archives: Sequence[Path]) -> None:
 
 
 def _ask_about(files: dict[str, dict[str, Any] | None]) -> list[Path]:
+    for url in sorted(files):  # the first, the same every time, is named
+        if any(folder.lower().endswith(FOLDERS) for folder in url.split('/')[2:-1]):
+            raise StoreError(
+                f'{url} lies in a folder whose name ends like that of an archive: rename that.'
+            )
     paths = {url: place_of(url) for url in files}
     old = time.time() - FRESH
     new = {url: about for url, about in files.items() if about or noted_at(paths[url]) < old}
@@ -72,13 +78,21 @@ def _below(url: str) -> dict[str, dict[str, Any] | None]:
     """The archives below a folder, with what the listing says about them."""
     found: dict[str, dict[str, Any] | None] = {}
     others = []
-    for name, about in list_files(url).items():
-        try:
-            name = clean_url(name)
-        except UserError:  # a link with a query, such as those that sort the page of a folder
+    listed = list_files(url)
+    for given, about in ((name, listed[name]) for name in sorted(listed)):
+        if any(part.startswith('.') for part in given.removeprefix(f'{url}/').split('/')):
             continue
-        inner = name.removeprefix(f'{url}/')
-        if inner == name or any(part.startswith('.') for part in inner.split('/')):
+        try:
+            name = clean_url(given)
+        except UserError:  # of a web page: a link with a query, such as those that sort a folder
+            name = ''
+        is_web = url.startswith('http')
+        if name != given and not is_web and given.lower().endswith(ENDINGS):
+            raise StoreError(
+                f'{given[:200]!r} has a name that no address can have, and would be left out: '
+                'name it without ?, # and //.'
+            )
+        if not name.startswith(f'{url}/'):
             continue
         if name.lower().endswith(ENDINGS):
             found[name] = about if about.get('size') else None

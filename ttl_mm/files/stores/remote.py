@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ttl_mm.errors import UserError
 from ttl_mm.files.regular import NAMES, open_regular, read_bytes
+from ttl_mm.files.stores.google import google_filesystem
 from ttl_mm.files.stores.url import hide_secrets
 
 T = TypeVar('T')
@@ -39,8 +40,14 @@ _LIBRARIES = {  # by scheme: what fsspec needs, and our extra that installs it
     'https': ('aiohttp', 'http'),
 }
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?', re.IGNORECASE)
-_HASHES = {'md5': 16, 'sha-256': 32}  # bytes
+_HASHES = {'md5': 16, 'sha-256': 32, 'crc32c': 4}  # bytes
 _CHANCE = random.SystemRandom()  # the global generator belongs to the run
+_FINAL = (  # kinds of errors
+    'NoCredentialsError', 'ProfileNotFound', 'DefaultCredentialsError', 'InvalidURL',
+    'NonRetryableError',
+)  # fmt: skip
+_KEYS = ' (give keys where the library looks for them)'
+_HINTS = {401: _KEYS, 403: _KEYS, 404: ' (check the address)'}  # by status
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
@@ -133,13 +140,16 @@ def describe(
 
         about = _retried(url, ask, pauses)
     size = about.get('size')
-    if not isinstance(size, int) or size <= 0:
+    if size == 0:
+        raise StoreError(f'{hide_secrets(url)} is empty: put it into the store again.')
+    if not isinstance(size, int) or size < 0:
         raise StoreError(
             f'{hide_secrets(url)}: the store tells no length of it ({size}), so what it sends '
             'cannot be checked. Serve it with a Content-Length, or copy it to this machine.'
         )
-    # one of them: a listing and the file itself may give times of another precision
-    keys = ('ETag', 'etag', 'generation', 'LastModified', 'Last-Modified', 'mtime')
+    # one of them: a listing and the file itself may give times of another precision; the etag of
+    # Google changes with the storage class, too, the generation with the content alone
+    keys = ('generation', 'ETag', 'etag', 'LastModified', 'Last-Modified', 'mtime')
     tag = next((str(about[key]) for key in keys if about.get(key)), '')
     return RemoteFile(size, tag, _hashes(about))
 
@@ -162,6 +172,7 @@ def _hashes(about: dict[str, Any]) -> dict[str, str]:
     if tag and not encrypted and os.environ.get('TTL_STORE_ETAG') != 'ignore':
         found['md5'] = tag[1].lower()
     given: list[tuple[str, Any]] = [('md5', about.get(key)) for key in ('md5Hash', 'Content-MD5')]
+    given.append(('crc32c', about.get('crc32c')))  # Google's, also of objects put together of parts
     for item in str(about.get('Digest') or '').split(','):
         name, _, value = item.strip().partition('=')
         given.append((name.lower(), value))
@@ -232,9 +243,8 @@ def replaced(url: str) -> StoreError:
 
 def _check(target: Path, expected: RemoteFile, known: str | None) -> str:
     """The SHA-256 of a file; _Lie if its length or one of the hashes is another one."""
-    sums = {'sha-256': hashlib.sha256()}
-    if 'md5' in expected.hashes:
-        sums['md5'] = hashlib.md5(usedforsecurity=False)
+    wanted = [*expected.hashes.items(), *([('sha-256', known)] if known else [])]
+    sums = {name: made for name in ('sha-256', *expected.hashes) if (made := _sum(name))}
     length = 0
     with open_regular(target, NAMES) as file:
         while chunk := file.read(CHUNK):
@@ -244,11 +254,23 @@ def _check(target: Path, expected: RemoteFile, known: str | None) -> str:
         os.fsync(file.fileno())
     if length != expected.size:
         raise _Lie(f'{length} bytes came, {expected.size} were announced')
-    wanted = [*expected.hashes.items(), *([('sha-256', known)] if known else [])]
     for name, value in wanted:
-        if sums[name].hexdigest() != value:
+        if name in sums and sums[name].digest().hex() != value:
             raise _Lie(f'the {name.upper()} sum of what came is not {value}')
-    return sums['sha-256'].hexdigest()
+    return sums['sha-256'].digest().hex()
+
+
+def _sum(name: str) -> Any:
+    """What computes a hash; None if nothing here does so quickly."""
+    if name == 'crc32c':
+        if not find_spec('google_crc32c'):  # comes with gcsfs
+            return None
+        import google_crc32c
+
+        return google_crc32c.Checksum() if google_crc32c.implementation == 'c' else None
+    if name == 'md5':
+        return hashlib.md5(usedforsecurity=False)
+    return hashlib.sha256() if name == 'sha-256' else None
 
 
 def _watch(size: int) -> Any:
@@ -288,11 +310,13 @@ def filesystem(url: str) -> Any:
             )
     import fsspec
 
-    if library != 'aiohttp':
+    if scheme == 's3':
         return fsspec.filesystem(scheme, use_listings_cache=False)
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=SILENCE, sock_read=SILENCE)
+    if scheme == 'gs':
+        return google_filesystem(timeout)
     return fsspec.filesystem(
         scheme,
         client_kwargs={'trust_env': True, 'timeout': timeout},  # ~/.netrc, HTTPS_PROXY
@@ -329,31 +353,46 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
+def _status(error: BaseException) -> int | None:
+    """What the store has answered, as a status of HTTP."""
+    name = 'status' if hasattr(error, 'status') else 'code'  # of aiohttp, of gcsfs
+    value = str(getattr(error, name, ''))
+    if value.isdecimal() and 400 <= int(value) < 600:
+        return int(value)
+    text, kind = str(error), type(error)  # errors of gcsfs that are of no kind of their own
+    if kind is OSError and text.startswith('Forbidden: '):
+        return 403
+    if kind is ValueError and text.startswith('Bad Request: '):
+        return 400
+    return 502 if kind.__name__ == 'ProxyError' and not text else None
+
+
 def _is_final(error: BaseException) -> bool:
     """Whether to ask again would change nothing."""
     error = _cause(error)
-    status = getattr(error, 'status', None)
-    if isinstance(status, int):
-        return 400 <= status < 500 and status not in (408, 425, 429)
+    status = _status(error)
+    if status is not None:
+        passes = getattr(error.__cause__, 'retryable', False)  # Google's, where keys are renewed
+        return status < 500 and status not in (408, 425, 429) and not passes
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return True
-    names = ('NoCredentialsError', 'ProfileNotFound', 'DefaultCredentialsError', 'InvalidURL')
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    return isinstance(error, (FileNotFoundError, PermissionError)) or not kinds.isdisjoint(names)
+    return isinstance(error, (FileNotFoundError, PermissionError)) or not kinds.isdisjoint(_FINAL)
 
 
 def _reason(error: BaseException) -> str:
     """Why, in words without secrets."""
     error = _cause(error)
-    status = getattr(error, 'status', None)
-    if isinstance(status, int):
-        message = getattr(error, 'message', '')
-        hint = ' (give keys where the library looks for them)' if status in (401, 403) else ''
-        return hide_secrets(f'the store answers {status} {message}'.strip()) + hint
+    status = _status(error)
+    if status is not None:
+        message = getattr(error, 'message', '') or str(error).partition('\n')[2]
+        message = ' '.join(str(message).removesuffix(f', {status}').split())[:300]
+        hint = _HINTS.get(status, '')
+        return hide_secrets(f'the store answers {status} {message}').strip(' .') + hint
     if isinstance(error, FileNotFoundError):
-        return 'the store has no such place'
+        return f'the store has no such place{_HINTS[404]}'
     if isinstance(error, PermissionError):
-        return 'you may not read it (give keys where the library looks for them)'
+        return f'you may not read it{_HINTS[403]}'
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return (
             f'{error.strerror} for the cache: free some space, or set TTL_STORE_CACHE to a folder '
