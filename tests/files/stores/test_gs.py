@@ -1,7 +1,4 @@
-"""Shards in Google Cloud Storage, through gcsfs, from a loopback server that speaks a part of it.
-
-gcsfs is not among the packages of the suite: where it is missing, ``test_google.py`` is left.
-"""
+"""Shards in Google Cloud Storage, through gcsfs, from a loopback server for it."""
 
 import base64
 import hashlib
@@ -18,7 +15,6 @@ from ttl_mm.files.stores.listing import remote_archives
 from ttl_mm.files.stores.remote import StoreError, describe
 from ttl_mm.files.stores.url import place_of, store_root
 
-pytest.importorskip('gcsfs')
 TOKEN = 'a-secret-of-this-test'
 
 
