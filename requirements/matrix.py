@@ -20,7 +20,8 @@ FOLDER = install.ROOT / '.matrix'
 # at the versions of the full stack
 TEST_TOOLS = (
     'aiohttp', 'coverage', 'fsspec', 'gcsfs', 'import-linter', 'mypy', 'onnx', 'onnxruntime',
-    'playwright', 'pyarrow', 'pydicom', 'pytest', 'pytest-xdist', 'ruff', 's3fs', 'tifffile', 'timm',
+    'playwright', 'pyarrow', 'pydicom', 'pytest', 'pytest-xdist', 'ruff', 's3fs', 'tifffile',
+    'timm',
 )  # fmt: skip
 QUICK = 'not faults and not long'
 # what needs mmdet, mmselfsup or compiled ops, or builds an environment of its own
