@@ -36,10 +36,10 @@ def usage_hint(path: str | Path, to: str, source: str | Path | None = None) -> s
 
 
 def import_remark(hint: str) -> str:
-    """Why a hint fails in plain Python, where torchvision is of another build than torch."""
+    """Comment on a hint that fails in plain Python: torchvision is of another build than torch."""
     if not ('torchvision' in hint or 'timm' in hint) or ops_load():
         return ''
     return (
-        '! `import torchvision` fails here, since it was built for another torch:\n'
-        '  `ttl doctor` says how to repair it. Until then `import ttl_mm.registry` first.'
+        '# `import torchvision` fails here, since it was built for another torch:\n'
+        '# `ttl doctor` says how to repair it. Until then `import ttl_mm.registry` first.'
     )

@@ -42,5 +42,5 @@ def goodbye(paths: dict[str, Path], request: Request) -> str:
         lines.append(f'export    {paths["export"]}: {hint}')
     lines += [f'report    {paths["report"]}', 'Use it:']
     use = usage_hint(paths['backbone'], 'plain')
-    lines += [f'    {line}' for line in use.splitlines()]
-    return '\n'.join(filter(None, [*lines, import_remark(use)]))
+    lines += [f'    {line}' for line in [*import_remark(use).splitlines(), *use.splitlines()]]
+    return '\n'.join(lines)

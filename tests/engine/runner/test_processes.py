@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.toy_run import LONG, assert_same_run, run, wait_for_steps
-from ttl_mm.engine.runner import processes
-from ttl_mm.engine.runner.processes import start_line, train_in_processes
+from ttl_mm.engine.runner.processes import train_in_processes
 from ttl_mm.engine.state.exit_codes import INTERRUPTED, USER_ERROR
 
 pytestmark = [pytest.mark.faults, pytest.mark.parametrize('images', [44], indirect=True)]
@@ -43,12 +42,3 @@ def test_the_code_of_a_rank_comes_through_torchrun(tmp_path, toy_config):
     log = tmp_path / 'log.txt'
     config = toy_config(more="load_from = 'nowhere.pth'\n")
     assert train_in_processes(config, tmp_path / 'work', 2, log) == USER_ERROR, log.read_text()
-
-
-def test_the_line_that_starts_a_config_needs_no_checkout(monkeypatch):
-    assert start_line(Path('my photos.py')) == "python tools/train.py 'my photos.py'"
-    assert start_line(Path('a.py'), 8) == 'tools/dist_train.sh a.py 8'
-    monkeypatch.setattr(processes, 'TRAINER', Path('/a/wheel/tools/train.py'))
-    module = 'python -m ttl_mm.engine.runner.processes a.py work_dirs/a'
-    assert start_line(Path('a.py')) == module
-    assert start_line(Path('a.py'), 8) == f'{module} 8'
