@@ -105,6 +105,17 @@ def test_the_walk_of_an_image_names_what_is_there():
             assert re.search(rf'(def|class) {name.split(".")[-1]}\b', source), name
 
 
+def test_formulas_of_the_site_are_drawn_without_a_network(monkeypatch):
+    pytest.importorskip('sphinx')
+    monkeypatch.syspath_prepend(str(ROOT / 'docs'))
+    from site_math import draw
+
+    drawn = draw(r"\frac{1}{s} \lVert \mu_c - \mu_{c'} \rVert \ge 2")
+    assert drawn.startswith('<svg role="img"') and 'currentColor' in drawn
+    assert 'src=' not in drawn and '<metadata' not in drawn
+    assert "html_math_renderer = 'drawn'" in (ROOT / 'docs/conf.py').read_text()
+
+
 def written_commands(text: str) -> tuple[list[str], list[str]]:
     """Arguments of ``ttl``: in lines of fenced or indented blocks, and in code within sentences.
 
