@@ -23,6 +23,7 @@ extensions = [
     'sphinx.ext.napoleon',
     'sphinx.ext.viewcode',
     'site_parts',
+    'site_math',
 ]
 root_doc = 'docs/README'
 include_patterns = [
@@ -51,6 +52,7 @@ autodoc_member_order = 'bysource'
 autodoc_default_options = {'members': True, 'show-inheritance': True}
 napoleon_use_rtype = False
 
+html_math_renderer = 'drawn'  # by site_math, without a network
 html_theme = 'sphinx_book_theme'  # all pages in one sidebar, in the groups of the index
 html_title = f'ttl_mm {version}'
 html_show_sourcelink = False

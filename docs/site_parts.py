@@ -21,6 +21,8 @@ PUBLIC = (
     'ttl_mm.planning',
     'ttl_mm.export',
 )
+#: whose ``parts`` register classes for configs; mmselfsup's are for the archived package alone
+TASKS = ('classification', 'detection', 'reid', 'segmentation')
 INDEX, COMMANDS, API = 'docs/README', 'docs/reference/commands', 'docs/reference/python'
 log = logging.getLogger(__name__)
 
@@ -81,9 +83,28 @@ def option_table(command: argparse.ArgumentParser) -> str:
 
 
 def api_page() -> str:
-    """Every public package with all that it offers."""
+    """Every public package with all that it offers, then what the configs of tasks name."""
     sections = [f'## {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n```' for name in PUBLIC]
+    for task in TASKS:
+        sections += [
+            f'## Config keys of {task}',
+            f'With `ttl_mm.tasks.{task}.parts` in `custom_imports`.',
+            *(f'```{{eval-rst}}\n.. autoclass:: {name}\n```' for name in task_classes(task)),
+        ]
     return '\n\n'.join(sections)
+
+
+def task_classes(task: str) -> list[str]:
+    """Public classes of the modules that register parts of a task."""
+    parts = importlib.import_module(f'ttl_mm.tasks.{task}.parts')
+    values = [getattr(parts, name) for name in parts.__all__]
+    names = [value.__name__ if inspect.ismodule(value) else value.__module__ for value in values]
+    return [
+        f'{name}.{cls.__name__}'
+        for name in names
+        for cls in vars(importlib.import_module(name)).values()
+        if inspect.isclass(cls) and cls.__module__ == name and not cls.__name__.startswith('_')
+    ]
 
 
 def undocumented(packages: tuple[str, ...] = PUBLIC) -> list[str]:

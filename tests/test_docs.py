@@ -13,6 +13,13 @@ from ttl_mm.cli import build_parser
 FILE = re.compile(
     r'(?<![\w/])(?:configs|docs|projects|requirements|tests|tools|ttl_mm)/[\w./-]+\.\w+'
 )
+SCRIPT = re.compile(r'(?<![\w/])((?:tools|projects)/[\w/-]+\.(?:py|sh))\b([^`|#\n]*)')
+#: where options of scripts are that hand their arguments on
+SHARED = (
+    *(f'tools/{name}.py' for name in ('train', 'test', 'launcher_options')),
+    'ttl_mm/arguments.py',
+    'ttl_mm/cli/_options.py',
+)
 PATH_TYPES = {
     'images', 'input_file', 'input_folder', 'input_path', 'source', 'weights', 'contestant'
 }  # fmt: skip
@@ -39,6 +46,33 @@ def test_links_paths_and_commands_of_a_page_exist(page):
         any_paths(build_parser()).parse_args(shlex.split(line))
     for code in inline:
         assert unknown_words(code.split()) == [], code
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_options_of_scripts_and_targets_of_make_exist(page):
+    text = re.sub(r'\s*\\\n\s*', ' ', text_of(page))
+    assert unknown_options(text) == []
+    targets = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(), re.MULTILINE)
+    named = re.findall(r'(?:^|`|&& )make ([a-z-]+)', text, re.MULTILINE)
+    assert [name for name in named if name not in targets] == []
+
+
+def unknown_options(text: str) -> list[str]:
+    """Options of ``tools/X.py`` and the like that no source of the script has."""
+    unknown = []
+    for script, rest in SCRIPT.findall(text):
+        files = [path for path in (ROOT / script, *map(ROOT.joinpath, SHARED)) if path.exists()]
+        source = ''.join(path.read_text() for path in files)
+        options = re.findall(r'(?<!\S)--[a-z][\w-]*', rest)
+        unknown += [f'{script} {option}' for option in options if f"'{option}'" not in source]
+    return unknown
+
+
+def test_unknown_options_of_scripts_are_noticed():
+    assert unknown_options('python tools/train.py a.py --resume --work-dir x') == []
+    assert unknown_options('`tools/dist_train.sh a.py 8 --workdir x`') == [
+        'tools/dist_train.sh --workdir'
+    ]
 
 
 def text_of(page) -> str:
@@ -69,6 +103,18 @@ def test_the_walk_of_an_image_names_what_is_there():
         source = ''.join(path.read_text() for path in paths)
         for name in re.findall('`([^`]+)`', names):
             assert re.search(rf'(def|class) {name.split(".")[-1]}\b', source), name
+
+
+def test_formulas_of_the_site_are_drawn_without_a_network(monkeypatch):
+    pytest.importorskip('sphinx')
+    monkeypatch.syspath_prepend(str(ROOT / 'docs'))
+    from site_math import draw
+
+    drawn = draw(r"\frac{1}{s} \lVert \mu_c - \mu_{c'} \rVert \ge 2")
+    assert drawn.startswith('<svg role="img"')
+    assert 'currentColor' in drawn
+    assert not re.search('src=|<metadata', drawn)
+    assert "html_math_renderer = 'drawn'" in (ROOT / 'docs/conf.py').read_text()
 
 
 def written_commands(text: str) -> tuple[list[str], list[str]]:

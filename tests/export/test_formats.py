@@ -17,7 +17,7 @@ from ttl_mm.checkpoint.layouts import to_detectron2
 from ttl_mm.checkpoint.load import load_backbone_state
 from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
-from ttl_mm.export import export_backbone, usage_hint
+from ttl_mm.export import export_backbone, import_remark, usage, usage_hint
 
 
 @pytest.mark.parametrize('depth', [18, 50])
@@ -123,3 +123,11 @@ def test_hints_run_as_printed_and_a_missing_tool_is_named(checkpoints, tmp_path,
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(UserError, match=r'timm, which cannot be imported .*ttl-mm\[export\]'):
         export_backbone(checkpoints / 'r18.pth', 'timm')
+
+
+def test_a_hint_says_so_where_plain_python_cannot_import_torchvision(monkeypatch):
+    monkeypatch.setattr(usage, 'ops_load', lambda: False)
+    assert 'ttl doctor' in import_remark('timm.create_model(...)')
+    assert import_remark('safetensors.torch.load_file(...)') == ''
+    monkeypatch.setattr(usage, 'ops_load', lambda: True)
+    assert import_remark('import torchvision.models') == ''

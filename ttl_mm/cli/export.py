@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from ttl_mm.export import export_backbone, export_to_hub, usage_hint
+    from ttl_mm.export import export_backbone, export_to_hub, import_remark, usage_hint
 
     if args.to == HUB:
         options = {'prefix': args.prefix, 'figures': args.figures, 'overwrite': args.overwrite}
@@ -52,4 +52,7 @@ def run(args: Namespace) -> None:
         raise UserError('--figures: only the card of --to huggingface shows them.')
     path = export_backbone(args.checkpoint, args.to, args.out, args.prefix, args.overwrite)
     print(f'{path}  (computes the same as before on random images)')
-    print(f'load it with: {usage_hint(path, args.to, args.checkpoint)}')
+    hint = usage_hint(path, args.to, args.checkpoint)
+    print(f'load it with: {hint}')
+    if remark := import_remark(hint):
+        print(remark)

@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ttl_mm import planning
+    from ttl_mm.engine.runner.processes import start_line
     from ttl_mm.models.backbones import find_backbone
 
     recipe_path = args.config or planning.default_recipe()
@@ -92,8 +93,7 @@ def run(args: argparse.Namespace) -> None:
     print(table(['rank', 'chance of a false deputy', 'poles that satisfy it', ''], rows))
     for sentence in planning.cautions(plan):
         print(f'\n! {sentence}')
-    start = 'python tools/train.py' if args.gpus == 1 else 'tools/dist_train.sh'
-    print(f'\n{path}\nStart: {start} {path}' + (f' {args.gpus}' if args.gpus > 1 else ''))
+    print(f'\n{path}\nStart: {start_line(path, args.gpus)}')
 
 
 def _write(

@@ -3,6 +3,6 @@
 from ttl_mm.export.backbone import export_backbone
 from ttl_mm.export.formats import FORMATS
 from ttl_mm.export.hub import export_to_hub
-from ttl_mm.export.usage import usage_hint
+from ttl_mm.export.usage import import_remark, usage_hint
 
-__all__ = ['FORMATS', 'export_backbone', 'export_to_hub', 'usage_hint']
+__all__ = ['FORMATS', 'export_backbone', 'export_to_hub', 'import_remark', 'usage_hint']

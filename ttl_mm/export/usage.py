@@ -7,6 +7,7 @@ from ttl_mm.checkpoint import layouts
 from ttl_mm.checkpoint.architecture import read_architecture
 from ttl_mm.checkpoint.coverage import shapes_of
 from ttl_mm.checkpoint.load import load_backbone_state, resolve
+from ttl_mm.compat.torchvision_guard import ops_load
 from ttl_mm.export.formats import FORMATS
 from ttl_mm.export.library_formats import library_formats, library_hint
 
@@ -31,4 +32,14 @@ def usage_hint(path: str | Path, to: str, source: str | Path | None = None) -> s
         depth=depth,
         module=module,
         network=network,
+    )
+
+
+def import_remark(hint: str) -> str:
+    """Comment on a hint that fails in plain Python: torchvision is of another build than torch."""
+    if not ('torchvision' in hint or 'timm' in hint) or ops_load():
+        return ''
+    return (
+        '# `import torchvision` fails here, since it was built for another torch:\n'
+        '# `ttl doctor` says how to repair it. Until then `import ttl_mm.registry` first.'
     )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from mmengine.config import Config
 
 from ttl_mm.checkpoint.sealed import checkpoint_files, newest_valid
-from ttl_mm.engine.runner.processes import RunEndedError, train_in_processes
+from ttl_mm.engine.runner.processes import RunEndedError, start_line, train_in_processes
 from ttl_mm.errors import UserError
 from ttl_mm.files.plain_json import read_json
 from ttl_mm.outputs import claim_job, write_json
@@ -86,7 +86,7 @@ def write_config(task: Task, path: str | Path, seed: int, say: Say) -> None:
         raise UserError(f'{path} exists: name another file with --config-out, or delete it.')
     cfg = task.config(path.with_name(f'{path.stem}_lists'), seed, random=False)
     write_train_config(cfg, path, f'Planned by {task.command}')
-    say(f'{path}\nStart: python tools/train.py {path}')
+    say(f'{path}\nStart: {start_line(path)}')
 
 
 def train_all(

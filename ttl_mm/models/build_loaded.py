@@ -1,6 +1,7 @@
 """Build a network only after the tensors of a file were found to be its own."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ def build_loaded(
     Raises:
         UserError: The tensors are not those of the network.
     """
+    import_module('ttl_mm.compat.mmpretrain_models')  # quietly, and not inside of WithoutWeights
     with DefaultScope.overwrite_default_scope(scope):
         with WithoutWeights():
             expected = MODELS.build(dict(config)).state_dict()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ttl_mm.checkpoint.sealed import newest_valid
 from ttl_mm.errors import UserError
-from ttl_mm.export import FORMATS, export_backbone, usage_hint
+from ttl_mm.export import FORMATS, export_backbone, import_remark, usage_hint
 from ttl_mm.planning.request import Request
 from ttl_mm.pretraining.run_folder import RunFolder
 from ttl_mm.report import write_report
@@ -41,5 +41,6 @@ def goodbye(paths: dict[str, Path], request: Request) -> str:
         hint = usage_hint(paths['export'], request.export, paths['checkpoint'])
         lines.append(f'export    {paths["export"]}: {hint}')
     lines += [f'report    {paths["report"]}', 'Use it:']
-    use = usage_hint(paths['backbone'], 'plain').splitlines()
-    return '\n'.join([*lines, *(f'    {line}' for line in use)])
+    use = usage_hint(paths['backbone'], 'plain')
+    lines += [f'    {line}' for line in [*import_remark(use).splitlines(), *use.splitlines()]]
+    return '\n'.join(lines)

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from torch import nn
 
-from ttl_mm.engine.runner.processes import RunEndedError, check_given, train_in_processes
+from ttl_mm.engine.runner.processes import (
+    RunEndedError,
+    check_given,
+    start_line,
+    train_in_processes,
+)
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.export import FORMATS
@@ -148,7 +153,7 @@ def _plan_only(request: Request, begun: float, say, config_out) -> None:
         path = Path(config_out)
         config = planner.config(plan, path.with_name(f'{path.stem}_lists'))
         write_train_config(config, path, f'Planned by ttl train:\n{table}')
-        say(f'{path}\nStart: python tools/train.py {path}')
+        say(f'{path}\nStart: {start_line(path)}')
 
 
 def _begin(folder: RunFolder, request: Request, begun: float, say) -> None:

@@ -47,8 +47,8 @@ def forecast_run(run: Run, steps: int | None = None) -> RunForecast:
         found.append(f'{counted(len(at), "value")} of {key}{reach}')
     raise UserError(
         f'{run.name} has {" and ".join(found)}: a forecast needs one from before the first step '
-        f'and one from at least {FROM:.0%} of the schedule. `ttl train` logs them, but not in a '
-        'run so short that two judgments would take more than 1% of its work; a config needs a '
+        f'and one from at least {FROM:.0%} of the schedule. `ttl train` logs them as far as '
+        'they take no more than 1% of the run, so a short run has few or none; a config needs a '
         'ttl_mm.JudgeHook, or with labels a ttl_mm.ProbeHook.'
     )
 

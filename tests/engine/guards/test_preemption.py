@@ -112,6 +112,8 @@ def test_the_line_that_continues(monkeypatch):
     again = ['tools/train.py', 'a.py', '--resume']
     assert continuing_command(again) == 'python tools/train.py a.py --resume'
     assert continuing_command(['x.py']) == 'the same command with --resume'
+    module = ['/x/processes.py', 'a.py', 'run']
+    assert continuing_command(module) == 'python -m ttl_mm.engine.runner.processes a.py run'
     assert continuing_command(['/x/ttl_mm/__main__.py', 'train']) == 'python -m ttl_mm train'
     monkeypatch.setenv(CONTINUES, continuing_line(['/x/bin/ttl', 'train', 'my photos']))
     assert continuing_command(['/x/processes.py', 'config.py']) == "ttl train 'my photos'"

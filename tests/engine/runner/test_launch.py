@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 from shutil import rmtree
 from unittest.mock import Mock
 
@@ -12,7 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests.helpers.paths import ROOT
 from tests.helpers.toy_run import log_file
-from ttl_mm.engine.runner import launch
+from ttl_mm.engine.runner import launch, processes
+from ttl_mm.engine.runner.processes import start_line
 from ttl_mm.engine.state import exit_codes
 from ttl_mm.errors import UserError
 
@@ -79,3 +81,12 @@ def test_workers_fit_the_cores_of_a_process(monkeypatch):
     launch.fit_workers(cfg, 3)
     assert cfg.train_dataloader.num_workers == 3
     assert cfg.val_dataloader.num_workers == 2
+
+
+def test_the_line_that_starts_a_config_needs_no_checkout(monkeypatch):
+    assert start_line(Path('my photos.py')) == "python tools/train.py 'my photos.py'"
+    assert start_line(Path('a.py'), 8) == 'tools/dist_train.sh a.py 8'
+    monkeypatch.setattr(processes, 'TRAINER', Path('/a/wheel/tools/train.py'))
+    module = 'python -m ttl_mm.engine.runner.processes a.py work_dirs/a'
+    assert start_line(Path('a.py')) == module
+    assert start_line(Path('a.py'), 8) == f'{module} 8'

@@ -172,6 +172,8 @@ def continuing_command(arguments: Sequence[str]) -> str:
     program, *rest = arguments
     if start := of_ttl(program):
         return shlex.join([*start, *rest])
+    if os.path.basename(program) == 'processes.py':
+        return shlex.join(['python', '-m', 'ttl_mm.engine.runner.processes', *rest])
     if os.path.basename(program) != 'train.py' or '--launcher' in rest:
         return 'the same command with --resume'
     resume = [] if '--resume' in rest else ['--resume']

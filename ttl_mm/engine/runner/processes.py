@@ -8,6 +8,7 @@ was given in Python goes along to processes that Python starts (:mod:`multiproce
 import multiprocessing
 import os
 import pickle
+import shlex
 import signal
 import socket
 import subprocess
@@ -27,12 +28,14 @@ from torch.distributed.run import main as torchrun
 from ttl_mm.compat.torch_environment import set_torch_environment
 from ttl_mm.engine.guards.preemption import CONTINUES, continuing_command, of_ttl
 from ttl_mm.engine.hooks.time_limit_hook import STARTED
-from ttl_mm.engine.runner.launch import exit_code, train
+from ttl_mm.engine.runner.launch import default_work_dir, exit_code, train
 from ttl_mm.errors import UserError
 from ttl_mm.files.regular import read_system, read_text
 from ttl_mm.models.libraries import give_module
 
 MODULE = 'ttl_mm.engine.runner.processes'
+#: of a checkout; a wheel has no tools
+TRAINER = Path(__file__).resolve().parents[3] / 'tools' / 'train.py'
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 #: how Python starts a process: a fork could neither use a GPU nor threads that compute already
 METHOD = 'spawn'
@@ -234,6 +237,18 @@ def main(config: str, work_dir: str, ranks: str = '1') -> int:
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     launcher = 'none' if ranks == '1' else 'pytorch'
     return exit_code(lambda: train(config, work_dir=work_dir, resume='auto', launcher=launcher))
+
+
+def start_line(config: Path, ranks: int = 1) -> str:
+    """The line that trains by a config: a script of the checkout, or this module of a wheel."""
+    if not TRAINER.is_file():
+        work_dir = default_work_dir(str(config))
+        words = ['python', '-m', MODULE, config, work_dir, *([ranks] if ranks > 1 else [])]
+    elif ranks > 1:
+        words = ['tools/dist_train.sh', config, ranks]
+    else:
+        words = ['python', 'tools/train.py', config]
+    return shlex.join(map(str, words))
 
 
 def _run_torchrun(arguments: list[str], ranks: int) -> int:

@@ -63,7 +63,7 @@ class WorkDirLock:
             except OSError as error:
                 raise UserError(
                     f'{self.path} is no lock of a run ({error.strerror}): remove it, or choose '
-                    'another --work-dir.'
+                    'another folder for results.'
                 ) from error
             if holder is None:
                 continue  # released in between
@@ -71,7 +71,7 @@ class WorkDirLock:
                 raise UserError(
                     f'{self.path.parent} is in use: a run on {holder.get("host")} (process '
                     f'{holder.get("pid")}, started {holder.get("started")}) trains there. Wait for '
-                    'it, stop it, or choose another --work-dir.'
+                    'it, stop it, or choose another folder for results.'
                 )
             self._remove_of(holder)
         threading.Thread(target=self._beat, daemon=True).start()
