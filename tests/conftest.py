@@ -14,6 +14,7 @@ import ttl_mm.registry  # noqa: F401  isort: skip  guards torchvision before a t
 import pytest
 from mmengine.config import Config
 from mmengine.config import utils as config_utils
+from mmengine.registry import DefaultScope
 
 from tests.helpers.browser import CHROMIUM, chromium
 from tests.helpers.paths import ROOT
@@ -102,6 +103,13 @@ def free_memory_goes_back():
     gc.collect()
     if trim := getattr(ctypes.CDLL(None), 'malloc_trim', None):  # of glibc
         trim(0)
+
+
+@pytest.fixture
+def mmdet_scope():
+    """Short names are those of mmdet, for this test alone."""
+    with DefaultScope.overwrite_default_scope('mmdet'):
+        yield
 
 
 @pytest.fixture(scope='module')

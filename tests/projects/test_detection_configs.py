@@ -15,7 +15,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
+from mmengine.registry import PARAM_SCHEDULERS
 
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
 from tests.helpers.paths import ROOT
@@ -255,10 +255,10 @@ def test_values_of_the_reference(name: str) -> None:
         assert cfg.model.roi_head.mask_head.num_convs == 0
 
 
+@pytest.mark.usefixtures('mmdet_scope')
 def test_optimizer_spares_norms_alone() -> None:
     """Weight decay 0 for every norm, 1e-4 for all else, biases included."""
     cfg = load(f'{VOC}_random')
-    init_default_scope('mmdet')
     model = MODELS.build(dict(cfg.model, _scope_='mmdet'))
     groups = build_optim_wrapper(model, cfg.optim_wrapper).optimizer.param_groups
     decay = {id(p): group['weight_decay'] for group in groups for p in group['params']}

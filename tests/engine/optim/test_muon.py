@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from ttl_mm.engine.optim.muon import Muon, orthogonalized
+from ttl_mm.engine.optim.muon import BLOCK, Muon, orthogonalized
 from ttl_mm.errors import UserError
 from ttl_mm.registry import OPTIMIZERS
 
@@ -26,6 +26,14 @@ def test_singular_values_go_to_one_and_vectors_stay(shape):
     for matrix, result in zip(matrices, found):
         np.testing.assert_allclose(result.numpy(), by_svd(matrix), atol=1e-9)
     assert 0.6 < torch.linalg.svdvals(found).min() <= torch.linalg.svdvals(found).max() < 1.3
+
+
+@pytest.mark.parametrize('turned', [False, True])
+def test_a_long_smaller_side_is_taken_in_blocks_of_rows(turned):
+    rows, last = np.random.default_rng(0).normal(size=(300, 310)), 2 * BLOCK
+    expected = np.concatenate([by_svd(part) for part in np.split(rows, [BLOCK, last])])
+    (found,) = orthogonalized([torch.tensor(rows.T if turned else rows)])
+    np.testing.assert_allclose((found.T if turned else found).numpy(), expected, atol=1e-9)
 
 
 def small_network():

@@ -11,7 +11,6 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import init_default_scope
 
 import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs name
 from tests.helpers.checkpoints import assert_bit_equal, make_resnet
@@ -152,12 +151,12 @@ def test_shapes_are_needed_for_masks_and_a_resnet_for_everything(line, tmp_path,
 
 
 @pytest.mark.parametrize('name', RECIPES)
+@pytest.mark.usefixtures('mmdet_scope')
 def test_every_model_trains_from_the_weights_and_comes_back_from_its_file(name, weights, tmp_path):
     data = write_coco(tmp_path, 2, 2, CLASSES)
     backbone = open_backbone(str(weights))
     cfg = training_config(name, backbone, data, CLASSES, images=2, size=64)
     check_arguments(cfg)
-    init_default_scope('mmdet')
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.init_weights()
     own = model.backbone.state_dict()

@@ -1,7 +1,7 @@
 """Muon: SGD with momentum whose updates of matrices are orthogonal."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from ttl_mm.registry import OPTIMIZERS
 #: of the polynomial a·s + b·s³ + c·s⁵ that takes every singular value s in (0, 1] toward 1
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 STEPS = 5
+BLOCK = 128  # rows
 
 
 @OPTIMIZERS.register_module()
@@ -102,20 +103,24 @@ def orthogonalized(matrices: Sequence[Tensor], steps: int = STEPS) -> list[Tenso
 
     From X = M / |M| each step takes X to (a + b·G + c·G²)·X with G = X·Xᵀ (Newton-Schulz). All
     steps are polynomials of the first G, so they are collected on the smaller side of the matrix,
-    and matrices whose smaller sides are equal take them together.
+    and matrices whose smaller sides are equal take them together. A smaller side of more than
+    :data:`BLOCK` is taken in blocks of so many rows, each a matrix of its own, which costs much
+    less.
 
     >>> torch.linalg.svdvals(orthogonalized([torch.tensor([[3.0, 0, 0], [0, 1.0, 0]])])[0])
     tensor([1.1337, 0.7530])
     """
     wide = [(m if m.shape[0] <= m.shape[1] else m.mT).to(_precise(m.dtype)) for m in matrices]
-    unit = [x / x.norm().clamp_(min=1e-12) for x in wide]
+    blocks = [block for x in wide for block in x.split(BLOCK)]
+    unit = [x / x.norm().clamp_(min=1e-12) for x in blocks]
     factors: dict[int, Tensor] = {}
     order = sorted(range(len(unit)), key=lambda i: len(unit[i]))
     for _, same in groupby(order, key=lambda i: len(unit[i])):
         chosen = list(same)
         product = _newton_schulz(torch.stack([unit[i] @ unit[i].mT for i in chosen]), steps)
         factors |= dict(zip(chosen, product))
-    found = [factors[i] @ x for i, x in enumerate(unit)]
+    made = (factors[i] @ x for i, x in enumerate(unit))
+    found = [torch.cat(list(islice(made, -(-len(x) // BLOCK)))) for x in wide]
     return [(o if m.shape[0] <= m.shape[1] else o.mT).to(m.dtype) for o, m in zip(found, matrices)]
 
 
