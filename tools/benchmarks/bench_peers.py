@@ -186,7 +186,8 @@ def evaluate(weights: str, args: argparse.Namespace, out: Path) -> dict[str, flo
     environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     figures = json.loads((out / 'eval' / 'figures.json').read_text())
-    return {figure['protocol']: figure['value'] for figure in figures}
+    names = {'weighted kNN, cosine': 'knn', 'logistic regression on frozen features': 'linear'}
+    return {names[figure['protocol']]: figure['value'] for figure in figures}
 
 
 def run(args: argparse.Namespace) -> None:
