@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,14 @@ class Setting:
     accumulation: int = 1
     wait: float = 0.0  # seconds that a worker waits for an image, as for a slow store
 
+    @property
+    def norm(self) -> str:
+        return 'SyncBN' if self.sync else 'BN'
+
     def __str__(self) -> str:
-        kind = 'SyncBN' if self.sync else 'BN'
         more = f', accumulated {self.accumulation}' if self.accumulation > 1 else ''
         slow = f', {1000 * self.wait:g} ms to load an image' if self.wait else ''
-        return f'{kind}, {self.batch} images, hidden {self.hidden}{more}{slow}'
+        return f'{self.norm}, {self.batch} images, hidden {self.hidden}{more}{slow}'
 
 
 class _SyncedNorm(torch.autograd.Function):
@@ -102,13 +106,13 @@ CALLS: dict[str, list[int]] = {'gathers': [], 'reduces': []}  # of this process
 
 @MODELS.register_module()
 class GlooSyncBN(nn.BatchNorm2d):
-    """SyncBN on a CPU."""
+    """SyncBN on a CPU, whose arithmetic takes longer than that of BN, also in a group of one."""
 
     def _check_input_dim(self, input) -> None:
         pass
 
     def forward(self, input):
-        if not (dist.is_initialized() and dist.get_world_size() > 1):
+        if not dist.is_initialized():
             return super().forward(input)
         return _SyncedNorm.apply(input, self.weight, self.bias, self.eps)
 
@@ -288,22 +292,23 @@ HELD_OUT = [
 
 def check() -> None:
     """Fit to parts, then compare with whole runs."""
-    parts: dict[int, tuple[float, float, float]] = {}  # start, per image, update
+    parts: dict[tuple[int, bool], tuple[float, float, float]] = {}  # start, per image, update
     alone, crowded = {}, {1: 1.0}
-    for hidden in (NARROW, WIDE):
+    for hidden, sync in product((NARROW, WIDE), (False, True)):
         few, many, four = (
-            train(setting, 1, together=False)
-            for setting in (Setting(hidden, 16), Setting(hidden, 32), Setting(hidden, 32, False, 4))
+            train(Setting(hidden, batch, sync, accumulation), 1, together=False)
+            for batch, accumulation in ((16, 1), (32, 1), (32, 4))
         )
-        alone[hidden] = many[0]
+        alone[hidden, sync] = many[0]
         slope = (many[0] - few[0]) / 16
         update = max(0.0, (4 * many[0] - four[0]) / 3)  # four steps have four, one step has one
-        parts[hidden] = few[0] - 16 * slope - update, slope, update
-        start, slope, update = (1000 * part for part in parts[hidden])
-        print(f'- hidden {hidden}: {start:.1f} ms + {slope:.2f} ms per image + {update:.1f} ms per '
-              f'update, gradient {many[1] / 1e6:.1f} MB', flush=True)  # fmt: skip
+        parts[hidden, sync] = few[0] - 16 * slope - update, slope, update
+        start, slope, update = (1000 * part for part in parts[hidden, sync])
+        print(f'- {Setting(hidden, 1, sync).norm}, hidden {hidden}: {start:.1f} ms + {slope:.2f} '
+              f'ms per image + {update:.1f} ms per update, gradient {many[1] / 1e6:.1f} MB',
+              flush=True)  # fmt: skip
     for ranks in (2, 4):
-        ratios = [train(Setting(hidden, 32), ranks, together=False)[0] / alone[hidden]
+        ratios = [train(Setting(hidden, 32), ranks, together=False)[0] / alone[hidden, False]
                   for hidden in (NARROW, WIDE)]  # fmt: skip
         crowded[ranks] = statistics.mean(ratios)
         shown = ', '.join(f'{ratio:.2f}' for ratio in ratios)
@@ -319,7 +324,7 @@ def check() -> None:
     print('\n| held out | p | model | measured | off |\n|---|---|---|---|---|')
     for setting, ranks in HELD_OUT:
         measured, gradient, gathers, reduces = train(setting, ranks)
-        start, slope, update = parts[setting.hidden]
+        start, slope, update = parts[setting.hidden, setting.sync]
         work = Work(setting.batch, start + slope * setting.batch, 0.0, gradient, gathers, reduces,
                     setting.accumulation, update)  # fmt: skip
         step = step_time(work, ranks, gloo, setting.wait * setting.batch, crowded[ranks])
