@@ -52,6 +52,10 @@ def test_a_ring_has_the_turns_and_bytes_of_the_formula(ranks):
     turns, passed_on = ring(ranks, 6e6)
     gloo = model.Gloo(turn=2e-4, byte=1e-9, cores=64)
     assert gloo.all_reduce(6e6, ranks) == pytest.approx(2e-4 * turns + 1e-9 * passed_on)
+    called = model.Gloo(turn=2e-4, byte=1e-9, cores=64, call=1e-3)
+    for name in ('all_reduce', 'all_gather'):
+        more = getattr(called, name)(6e6, ranks) - getattr(gloo, name)(6e6, ranks)
+        assert more == pytest.approx(1e-3 if ranks > 1 else 0)
     shared = model.Gloo(turn=2e-4, byte=1e-9, cores=1)
     assert shared.all_reduce(6e6, ranks) == pytest.approx(ranks * gloo.all_reduce(6e6, ranks))
 

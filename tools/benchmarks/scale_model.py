@@ -91,22 +91,27 @@ class Gloo:
     """Rings of processes on one machine, which copy by processor: fitted, not published.
 
     2(p - 1) turns of ``turn`` seconds, in which a rank passes on 2(p - 1)/p of the bytes; a gather
-    has half as many turns, of whole parts. Ranks that share a core take their turns on it.
+    has half as many turns, of whole parts. Ranks that share a core take their turns on it. ``call``
+    is what a collective costs on top: the threads that send must first get the core.
     """
 
     turn: float
     byte: float
     cores: int
+    call: float = 0.0
 
     def _shared(self, ranks: int) -> float:
         return max(1.0, ranks / self.cores)
 
     def all_reduce(self, size: float, ranks: int) -> float:
         turns = 2 * (ranks - 1)
-        return self._shared(ranks) * turns * (self.turn + self.byte * size / ranks)
+        return self._seconds(ranks, turns * (self.turn + self.byte * size / ranks))
 
     def all_gather(self, size: float, ranks: int) -> float:
-        return self._shared(ranks) * (ranks - 1) * (self.turn + self.byte * size)
+        return self._seconds(ranks, (ranks - 1) * (self.turn + self.byte * size))
+
+    def _seconds(self, ranks: int, turns: float) -> float:
+        return self.call * (ranks > 1) + self._shared(ranks) * turns
 
 
 @dataclass(frozen=True)
