@@ -47,6 +47,12 @@ def test_an_address_does_not_lead_out_of_the_cache():
         place_of('s3://b/a\nb')
 
 
+def test_a_name_leaves_room_for_the_files_beside_it():
+    place_of(f's3://b/{"ü" * 100}/x.tar')
+    with pytest.raises(UserError, match='a name of 202 bytes is too long for the cache'):
+        place_of(f's3://b/x/{"ü" * 99}.tar')
+
+
 def test_ranges_stand_for_every_number_with_its_zeros():
     assert list(expand_ranges('x-{08..10}.tar')) == ['x-08.tar', 'x-09.tar', 'x-10.tar']
     assert list(expand_ranges('{0..1}/{0..1}')) == ['0/0', '0/1', '1/0', '1/1']

@@ -14,6 +14,7 @@ from ttl_mm.files.cache_folder import cache_folder, own_folder
 
 SCHEMES = ('s3', 'gs', 'http', 'https')
 MOST_SHARDS = 10**6  # that an address with {000..999} may stand for
+LONGEST_NAME = 200  # bytes; of the 255 of file systems the cache adds some for its own files
 _URL = re.compile(rf'({"|".join(SCHEMES)}|gcs)://', re.IGNORECASE)
 _IN_TEXT = re.compile(
     r'(\b[a-z][a-z0-9+.-]*://)(?:[^/\s@\'"]*@)?([^\s\'"?#]*)([?#][^\s\'"]*)?', re.I
@@ -98,6 +99,12 @@ def _root(given: str | None, *_: str | None) -> Path:
 def place_of(url: str) -> Path:
     """Where the file or folder of a clean address lies in the cache."""
     scheme, _, rest = url.partition('://')
+    longest = max(len(part.encode(errors='replace')) for part in rest.split('/'))
+    if longest > LONGEST_NAME:
+        raise UserError(
+            f'{hide_secrets(url)[:200]} cannot be used: a name of {longest} bytes is too long for '
+            f'the cache, which takes up to {LONGEST_NAME}. Rename it in the store.'
+        )
     try:
         return store_root() / scheme / check_name(rest)
     except ValueError as error:
