@@ -14,7 +14,7 @@ from dataclasses import asdict
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -41,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs/judge.md'
 STUDY = ROOT / 'projects/efficiency_study/results'
 VALIDATION = Path(__file__).resolve().parent / 'results'
+HELD_OUT = Path(__file__).resolve().parent / 'held_out'
 WRITTEN = ROOT / 'ttl_mm/gauges/references.json'
 FREE = 7.5e-3  # trust in the first guess of an exponent that is left free
 KNN = 'probe/knn_top1'
@@ -107,16 +108,23 @@ def accuracy_curves(study: Path = STUDY) -> list[Curve]:
 
 def kept_curves(results: Path = VALIDATION) -> list[Curve]:
     """Neighbors kept under views, of all runs of the validation with the same views."""
-    found = []
-    for name, run in read(results).items():
-        if name.endswith('_views'):
-            continue
-        steps = np.array([row['step'] for row in run['rows']], dtype=float)
-        values = np.array([row[KEPT.key.partition('/')[2]] for row in run['rows']])
-        setting = re.sub(r'-(long|lr0\.1)$', '', name)
-        epochs = 8 if name.endswith('-long') else 4
-        found.append(Curve(setting, epochs, run['seed'], steps / steps[-1], values * KEPT.scale))
-    return found
+    runs = read(results).items()
+    return [kept_curve(name, run) for name, run in runs if not name.endswith('_views')]
+
+
+def held_out_curves(results: Path = HELD_OUT) -> list[Curve]:
+    """The same of the runs that no constant was chosen on, which have one seed."""
+    runs = ((name.partition('-seed')[0], run) for name, run in read(results).items())
+    return [kept_curve(name, run)._replace(seed=0) for name, run in runs]
+
+
+def kept_curve(name: str, run: Mapping[str, Any]) -> Curve:
+    """What a run measured after each epoch."""
+    steps = np.array([row['step'] for row in run['rows']], dtype=float)
+    values = np.array([row[KEPT.key.partition('/')[2]] for row in run['rows']])
+    setting = re.sub(r'-(long|lr0\.1)$', '', name)
+    epochs = 8 if name.endswith('-long') else 4
+    return Curve(setting, epochs, run['seed'], steps / steps[-1], values * KEPT.scale)
 
 
 CURVES = {ACCURACY: accuracy_curves, KEPT: kept_curves}
@@ -300,6 +308,17 @@ def kinds_table() -> str:
     return markdown(header, rows)
 
 
+def runs_table() -> str:
+    """The same of the runs of ``held_out``, by what the package forecasts by."""
+    by = calibrate(kept_curves(), KEPT.unit)
+    found = list(judged(held_out_curves(), KEPT.unit, by))
+    ends = [one for one in found if one.case.length == 1]
+    rows = []
+    for name, some in (('end of the schedule', ends), ('all', found)):
+        rows.append([name, len(some), *_figures([one.figures for one in some])])
+    return markdown(['forecast of', 'forecasts', 'inside', 'median width', 'median error'], rows)
+
+
 def _length(length: float) -> str:
     if length == 1:
         return 'end of the schedule'
@@ -315,7 +334,7 @@ def main() -> None:
     content = {quantity.key: asdict(reference(quantity)) for quantity in CURVES}
     WRITTEN.write_text(json.dumps(content, indent=1) + '\n')
     tables = {'forecasts': table(ACCURACY), 'forecasts of the measure': table(KEPT)}
-    tables['kinds'] = kinds_table()
+    tables |= {'kinds': kinds_table(), 'held-out runs': runs_table()}
     for text in tables.values():
         print(text)
     fill(DOCS, tables)
