@@ -12,6 +12,7 @@ import yaml
 
 from tests.helpers.detection_data import write_voc
 from tests.helpers.images import make_folder
+from tests.helpers.mask_data import write_voc_masks
 from tests.helpers.paths import ROOT
 
 # Each line is a command; what the first ones write, the later ones read. MIM is where the recipes
@@ -40,6 +41,10 @@ search photos/train/a/0.png --in features.safetensors --data photos --weights ru
 --size 32
 select features.safetensors --number 4 --out chosen.txt
 compare run/backbone.pth random --data photos --protocols knn --seeds 1 --size 32 --out compared
+finetune photos --weights run/backbone.pth --epochs 1 --no-baseline --size 32 --out tuned
+predict photos/val --weights tuned/classifier.pth --out labels.csv
+segment train masks --weights run/backbone.pth --epochs 1 --no-baseline --size 32 --out segmented
+segment run masks/JPEGImages --weights segmented/segmenter.pth --out colored
 reid make people
 reid check people
 reid eval run/backbone.pth --data people --out reid
@@ -149,6 +154,7 @@ def test_every_command_works_in_an_empty_folder(installed, tmp_path):
 
     for seed, split in enumerate(('train', 'val')):
         make_folder(tmp_path / 'photos' / split, 'ab', 12, seed=seed)
+    write_voc_masks(tmp_path / 'masks', {'train': 4, 'val': 2})
     years = ('VOC2007', 'VOC2012')
     voc = write_voc(tmp_path, 1, 1, VOCDataset.METAINFO['classes'], years)
     printed = run(installed, tmp_path, 'python', '-c', SCRIPT, VOC_ROOT=str(voc))
