@@ -24,7 +24,7 @@ lock:  ## pin all that requirements/*.txt need, with hashes; needs uv and the re
 	@$(PYTHON) requirements/lock.py
 
 test: full lint  ## lint, then the whole suite but `faults`, with the share of lines covered
-	@$(BIN)/python -m pytest -n 3 --max-worker-restart 1 --dist loadfile --no-loadscope-reorder -p tests.helpers.line_coverage
+	@$(BIN)/python -m pytest -n 2 --max-worker-restart 1 --dist loadfile --no-loadscope-reorder -p tests.helpers.line_coverage
 
 browser:  ## Chromium for the tests of pages, where the system lets us install it
 	@tools/install_browser.sh
