@@ -117,6 +117,7 @@ def test_the_lasso_lists_what_lies_inside(browser, shown, width):
         for corner in lasso[1:]:
             tab.mouse.move(*corner, steps=5)
         tab.mouse.up()
+        tab.wait_for_function('ttlMap.selected().length > 0')
         places = [place(tab, order, i) for i in range(COUNT)]
         chosen = Path(lasso).contains_points(places)
         inside = {name for name, is_inside in zip(names, chosen) if is_inside}

@@ -1,6 +1,12 @@
-"""Loggers of runs that are over."""
+"""Loggers of runs that are over, and the scope of names that they left."""
 
 from mmengine.logging import MMLogger
+from mmengine.registry import DefaultScope
+
+
+def forget_scope() -> None:
+    """A run warns in its first line if another test of the process had another scope."""
+    DefaultScope._instance_dict.clear()
 
 
 def forget_loggers() -> None:

@@ -24,7 +24,7 @@ from torch import nn
 
 from tests.helpers.checkpoints import assert_bit_equal
 from tests.helpers.forked import fork, wait
-from tests.helpers.loggers import forget_loggers
+from tests.helpers.loggers import forget_loggers, forget_scope
 from ttl_mm.checkpoint.sealed import newest_valid, read_sealed
 from ttl_mm.engine.runner.launch import exit_code, train
 
@@ -187,6 +187,7 @@ def start(config: Path, work_dir: Path, ranks: int = 1, prepare=None, **options)
 def _train(config, work_dir, ranks, port, prepare, options, rank) -> int:
     warnings.simplefilter('default')  # a run like any user's; pytest makes errors of them
     forget_loggers()
+    forget_scope()
     sys.stdout = sys.stderr = open(log_file(work_dir, rank), 'a', buffering=1)  # noqa: SIM115
     os.dup2(sys.stdout.fileno(), 1)
     os.dup2(sys.stdout.fileno(), 2)
