@@ -43,7 +43,7 @@ def fill(): bytes(range(256)) * 2**18
 ways = [lambda: None, refuse, fail, crash, dawdle, wait_deaf, fill]
 fuzz.mutant = lambda seeds, seed, number: b'%d' % number
 reader = fuzz.Reader('test', seeds, lambda path: ways[int(path.read_bytes())](), 'a')
-print(fuzz.fuzz(reader, 0, None, len(ways), Path(sys.argv[2]))[0])
+print(fuzz.fuzz(reader, 0, None, len(ways), Path(sys.argv[2])))
 """
 
 

@@ -106,24 +106,24 @@ def main() -> int:
     args = parser.parse_args()
     readers = [r for r in all_readers() if not args.readers or r.name in args.readers]
     bad = 0
-    head = f'{"reader":<12}{"mutants":>10}{"read":>9}{"refused":>9}{"other":>7}{"signal":>8}'
-    print(f'{head}{"> 5 s":>7}{"> 1 GB":>8}{"seconds":>9}', flush=True)
+    print('| reader | mutants | read | refused | other | by a signal | over 5 s | over 1 GB |')
+    print('|' + ' --- |' * 8, flush=True)
+    kinds = ('read', 'refused', 'other', 'signal', 'slow', 'large')
     for reader in readers:
         limit = args.mutants and (args.mutants if reader.name in WEIGHTS else args.mutants // 4)
         seconds = None if limit else args.seconds / len(readers)
-        counts, spent = fuzz(reader, args.seed, seconds, limit, args.out)
-        total = sum(counts[key] for key in ('read', 'refused', 'other', 'signal', 'slow', 'large'))
+        counts = fuzz(reader, args.seed, seconds, limit, args.out)
+        total = sum(counts.values())
         bad += total - counts['read'] - counts['refused']
-        print(f'{reader.name:<12}{total:>10}{counts["read"]:>9}{counts["refused"]:>9}'
-              f'{counts["other"]:>7}{counts["signal"]:>8}{counts["slow"]:>7}{counts["large"]:>8}'
-              f'{spent:>9.0f}', flush=True)  # fmt: skip
-    print(f'{bad} findings' + (f' in {args.out}' if bad else ''))
+        cells = (f'{n:,}' for n in (total, *(counts[kind] for kind in kinds)))
+        print(f'| {reader.name} | {" | ".join(cells)} |', flush=True)
+    print(f'\n{bad} findings' + (f' in {args.out}' if bad else ''))
     return int(bad > 0)
 
 
 def fuzz(
     reader: Reader, seed: int, seconds: float | None, limit: int | None, out: Path
-) -> tuple[dict[str, int], float]:
+) -> dict[str, int]:
     """Run batches of mutants until the time or their number is used up."""
     counts = dict.fromkeys(('read', 'refused', 'other', 'signal', 'slow', 'large'), 0)
     started, first = time.monotonic(), 0
@@ -131,7 +131,7 @@ def fuzz(
         last = min(first + BATCH, limit or first + BATCH)
         while first < last:
             first = _run_batch(reader, seed, first, last, counts, out)
-    return counts, time.monotonic() - started
+    return counts
 
 
 def _run_batch(reader: Reader, seed: int, first: int, last: int, counts: dict, out: Path) -> int:

@@ -19,7 +19,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import ROOT, markdown
+
 LIMIT = 1.02
 VIEWS = """
 import hashlib, json, sys, time
@@ -114,6 +117,7 @@ def costs(args: argparse.Namespace) -> None:
                 path.parent.mkdir(exist_ok=True)
                 kind = 'rgb' if pixels.shape[2] == 3 else 'minisblack'
                 tifffile.imwrite(path, pixels, photometric=kind, planarconfig='contig')
+        cells = []
         for name, pixels in kinds.items():
             channels = pixels.shape[2]
             bands = {'bands': {'low': [0] * channels, 'high': [65535] * channels}}
@@ -122,7 +126,8 @@ def costs(args: argparse.Namespace) -> None:
             contender = Contender(ROOT, path, args.images, options)
             best = min(contender.seconds() for _ in range(args.rounds))
             contender.close()
-            print(f'{name:<24}{args.images / best:>8.0f} images/s/core')
+            cells.append(f'{args.images / best:.0f} images/s')
+    print(markdown(list(kinds), [cells]))
 
 
 def main() -> int:
@@ -133,7 +138,6 @@ def main() -> int:
     parser.add_argument('--rounds', type=int, default=9)
     args = parser.parse_args()
     args.data = args.data.resolve()
-    sys.path.insert(0, str(ROOT))
     if args.before is not None:
         args.before = args.before.resolve()
         return 0 if against_before(args) else 1

@@ -23,6 +23,7 @@ import numpy as np
 from mmengine.logging import HistoryBuffer, MessageHub
 from rich.console import Console
 
+from tools.figures import markdown
 from ttl_mm.console import Screen
 from ttl_mm.engine.hooks.console_hook import ConsoleHook
 
@@ -35,12 +36,12 @@ def main() -> int:
     parser.add_argument('--iterations', type=int, default=50)
     parser.add_argument('--milliseconds', type=float, nargs='+', default=[5, 20, 100])
     args = parser.parse_args()
-    print(f'{"iteration":>12}{"drawn":>8}{"a drawing":>12}{"share of the time":>20}')
-    worst = 0.0
+    rows, worst = [], 0.0
     for milliseconds in args.milliseconds:
         share, drawn, each = measure(milliseconds / 1000, args.iterations)
         worst = max(worst, share)
-        print(f'{milliseconds:>9.0f} ms{drawn:>8}{1000 * each:>9.1f} ms{share:>20.3%}')
+        rows.append([f'{milliseconds:.0f} ms', drawn, f'{1000 * each:.1f} ms', f'{share:.3%}'])
+    print(markdown(['an iteration', 'drawings', 'one of them', 'share of the time'], rows))
     return int(worst > LIMIT)
 
 

@@ -1,7 +1,7 @@
 """Images per second per core: stock mmpretrain, torchvision v2 on PIL, and RandomViews.
 
-    python tools/benchmarks/bench_data.py --data data/imagenette_mini/train
     python tools/benchmarks/bench_data.py                    # generated 500 x 375 JPEGs
+    python tools/benchmarks/bench_data.py --data data/imagenette_mini/train    # and a folder's
     python tools/benchmarks/bench_data.py --memory --data data/imagenette_mini/train
 
 ``--memory`` compares batches of small views of images that are kept in memory with views that are
@@ -9,6 +9,7 @@ made one by one from files; it is all that it prints.
 
 All contenders read the same files in one process and take turns; the best round of each counts.
 Exits with 1 if ours is below 4x the stock pipeline or 2x torchvision.
+More tables have the share of each step of ours, and what a batch costs on its way to the model.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
-import ttl_mm.registry  # noqa: F401  isort: skip
+import ttl_mm.datasets  # noqa: F401  isort: skip
 import cv2
 import numpy as np
 import torch
@@ -35,12 +36,19 @@ from PIL import Image, ImageFilter
 from torch.utils.data import DataLoader
 from torchvision.transforms import v2
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.datasets import EpochSampler, ImageFolder, RandomViews, color, decode, views
 from ttl_mm.datasets.sample_index import SampleIndex
 from ttl_mm.datasets.train_loader import train_loader
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDED = {'stock': 4.0, 'torchvision': 2.0}
+NEEDED = {'mmpretrain': 4.0, 'torchvision': 2.0}
+TITLES = {
+    'mmpretrain': "mmpretrain's own transforms", 'torchvision': 'torchvision v2 on PIL',
+    'ours': 'RandomViews',
+}  # fmt: skip
 
 
 def stock_pipeline(size: int) -> Compose:
@@ -92,15 +100,15 @@ def load_pillow(path: str) -> Image.Image:
 def pipelines(size: int) -> dict[str, Compose]:
     ours = RandomViews([dict(size=size), dict(size=size, blur=0.1, solarize=0.2)])
     return {
-        'stock': stock_pipeline(size),
+        'mmpretrain': stock_pipeline(size),
         'torchvision': Compose([OnPillow(size), PackInputs()]),
         'ours': Compose([ours, PackInputs()]),
     }
 
 
 @contextmanager
-def step_times(name: str, pipeline: Compose):
-    """Yield a dict that collects the seconds of each step while the context is open."""
+def step_times(pipeline: Compose):
+    """Yield a dict that collects the seconds of each step of ours while the context is open."""
     seconds = defaultdict(float)
 
     def timed(step: str, function):
@@ -120,28 +128,16 @@ def step_times(name: str, pipeline: Compose):
             stack.enter_context(mock.patch.object(owner, attribute, wrapped))
 
         watch('pack', pipeline.transforms[-1], 'transform')
-        if name == 'stock':
-            watch('decode', pipeline.transforms[0], 'transform')
-            for view in pipeline.transforms[1].pipelines:
-                for step in view.transforms:
-                    watch(type(step).__name__, step, 'transform')
-        elif name == 'torchvision':
-            watch('decode', sys.modules[__name__], 'load_pillow')
-            for view in pipeline.transforms[0].views:
-                for step in view:
-                    inner = getattr(step, 'transforms', [step])[0]
-                    watch(type(inner).__name__, step, 'forward')
-        else:
-            watch('decode', views, 'open_image')
-            watch('decode', decode, '_decode_jpeg')
-            watch('draw', views, 'draw_view')
-            watch('crop + resize', views, 'resized_crop')
-            watch('gray', color, 'to_gray')
-            watch('blur', color, 'gaussian_blur')
-            watch('solarize', color, 'solarize')
-            watch('to tensor', views, 'to_tensor')
-            jitter = {key: timed(key, value) for key, value in color.JITTER.items()}
-            stack.enter_context(mock.patch.dict(color.JITTER, jitter))
+        watch('decode', views, 'open_image')
+        watch('decode', decode, '_decode_jpeg')
+        watch('draw', views, 'draw_view')
+        watch('crop + resize', views, 'resized_crop')
+        watch('gray', color, 'to_gray')
+        watch('blur', color, 'gaussian_blur')
+        watch('solarize', color, 'solarize')
+        watch('to tensor', views, 'to_tensor')
+        jitter = {key: timed(key, value) for key, value in color.JITTER.items()}
+        stack.enter_context(mock.patch.dict(color.JITTER, jitter))
         yield seconds
 
 
@@ -165,20 +161,17 @@ def one_core(files: list[Path], size: int, rounds: int) -> dict[str, float]:
     return {name: len(files) / seconds for name, seconds in best.items()}
 
 
-def shares(files: list[Path], size: int) -> None:
-    for name, pipeline in pipelines(size).items():
-        folder = image_folder(files, pipeline)
-        with step_times(name, pipeline) as seconds:
-            start = time.perf_counter()
-            for index in range(len(folder)):
-                folder[SampleIndex(index)]
-            total = time.perf_counter() - start
-        seconds['rest'] = total - sum(seconds.values())
-        parts = ', '.join(
-            f'{step} {1e3 * value / len(files):.2f} ms ({value / total:.0%})'
-            for step, value in sorted(seconds.items(), key=lambda item: -item[1])
-        )
-        print(f'  {name}: {parts}')
+def shares(files: list[Path], size: int) -> dict[str, float]:
+    """Share of the time of each step of ours, the longest first."""
+    pipeline = pipelines(size)['ours']
+    folder = image_folder(files, pipeline)
+    with step_times(pipeline) as seconds:
+        start = time.perf_counter()
+        for index in range(len(folder)):
+            folder[SampleIndex(index)]
+        total = time.perf_counter() - start
+    seconds['rest'] = total - sum(seconds.values())
+    return {k: v / total for k, v in sorted(seconds.items(), key=lambda item: -item[1])}
 
 
 def with_workers(files: list[Path], size: int, workers: int, rounds: int) -> dict[str, float]:
@@ -206,12 +199,13 @@ def with_workers(files: list[Path], size: int, workers: int, rounds: int) -> dic
     return {name: len(files) / seconds for name, seconds in best.items()}
 
 
-def batch_cost(size: int, batch_size: int = 104, rounds: int = 5) -> None:
-    """What a batch costs from samples to normalized input: uint8 until the device, or float."""
+def batch_cost(size: int, batch_size: int = 104, rounds: int = 5) -> list[list[str]]:
+    """Rows of what a batch costs from samples to normalized input, in uint8 or in float."""
     preprocess = SelfSupDataPreprocessor(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=True
     )
     image = torch.randint(0, 256, (3, size, size), dtype=torch.uint8)
+    rows = []
     for name, dtype in (('uint8', torch.uint8), ('float32', torch.float32)):
         packed = PackInputs()({'img': [image.to(dtype)] * 2})
         collate, normalize = [], []
@@ -223,15 +217,14 @@ def batch_cost(size: int, batch_size: int = 104, rounds: int = 5) -> None:
             preprocess(batch)
             normalize.append(time.perf_counter() - start)
         megabytes = 2 * batch_size * 3 * size**2 * dtype.itemsize / 1e6
-        print(f'  {name}: {megabytes:.0f} MB a batch of {batch_size} through workers and bus, '
-              f'collate {1e3 * statistics.median(collate):.0f} ms, '
-              f'normalize (CPU) {1e3 * statistics.median(normalize):.0f} ms')  # fmt: skip
+        times = (f'{1e3 * statistics.median(each):.0f} ms' for each in (collate, normalize))
+        rows.append([f'2 x {batch_size} views in {name}', f'{megabytes:.0f} MB', *times])
+    return rows
 
 
 def in_memory(files: list[Path], sizes: tuple[int, ...], rounds: int) -> None:
     """CPU time of a batch of two views, one by one from files, and at once from memory."""
-    print('| two views of | one by one, from files | at once, from memory | ratio |')
-    print('|---|---|---|---|')
+    rows = []
     for size in sizes:
         loaders = []
         for memory in (False, True):
@@ -249,7 +242,10 @@ def in_memory(files: list[Path], sizes: tuple[int, ...], rounds: int) -> None:
                 if round_:  # the first one reads the images
                     best[i] = min(best[i], time.process_time() - start)
         first, second = (1e3 * seconds / len(files) for seconds in best)
-        print(f'| {size} px | {first:.2f} ms an image | {second:.2f} ms | {first / second:.1f}x |')
+        ratio = f'{first / second:.1f}x'
+        rows.append([f'{size} px', f'{first:.2f} ms an image', f'{second:.2f} ms', ratio])
+    header = ['two views of', 'one by one, from files', 'at once, from memory', 'ratio']
+    print(markdown(header, rows))
 
 
 def generate(folder: Path, count: int, height: int = 375, width: int = 500) -> list[Path]:
@@ -270,33 +266,30 @@ def generate(folder: Path, count: int, height: int = 375, width: int = 500) -> l
     return paths
 
 
-def report(files: list[Path], size: int, rounds: int) -> bool:
-    shapes = np.array([Image.open(path).size for path in files])
-    kilobytes = statistics.mean(path.stat().st_size for path in files) / 1e3
-    print(f'{len(files)} JPEGs, {shapes[:, 0].mean():.0f} x {shapes[:, 1].mean():.0f} pixels, '
-          f'{kilobytes:.0f} kB on average; two views of {size} px')  # fmt: skip
+def report(files: list[Path], size: int, rounds: int) -> dict[str, str]:
+    """Cells of the table by the name of their row."""
     speed = one_core(files, size, rounds)
-    held = True
-    for name, value in speed.items():
-        ratio = speed['ours'] / value
-        held &= ratio >= NEEDED.get(name, 0)
-        needed = f', needed {NEEDED[name]:g}x' if name in NEEDED else ''
-        print(f'  {name}: {value:.0f} images/s/core, ours is {ratio:.2f}x{needed}')
-    print('share of each step, with the timers running')
-    shares(files, size)
+    cells = {TITLES[name]: f'{value:.0f} images/s' for name, value in speed.items()}
+    for name, needed in NEEDED.items():
+        ratio = speed['ours'] / speed[name]
+        note = '' if ratio >= needed else f', {needed:g}x needed'
+        cells[f'ours / {name}'] = f'{ratio:.1f}x{note}'
     for workers in (1, 2):
         speed = with_workers(files, size, workers, rounds)
-        print(f'DataLoader, {workers} worker(s): ' + ', '.join(
-            f'{name} {value:.0f} images/s' for name, value in speed.items()
-        ) + f', ours is {speed["ours"] / speed["stock"]:.2f}x the stock')  # fmt: skip
-    print('a batch on its way to the model')
-    batch_cost(size)
-    return held
+        where = f'through the training loader, {workers} worker{"s" * (workers > 1)}'
+        cells[f'{where}, ours / mmpretrain'] = f'{speed["ours"] / speed["mmpretrain"]:.1f}x'
+    return cells
+
+
+def mean_shape(files: list[Path]) -> str:
+    """Width and height on average."""
+    width, height = np.mean([Image.open(path).size for path in files], axis=0)
+    return f'{width:.0f} x {height:.0f}'
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--data', type=Path, help='a folder of JPEGs; generated ones if left out')
+    parser.add_argument('--data', type=Path, help='a folder of JPEGs, beside generated ones')
     parser.add_argument('--images', type=int, default=192)
     parser.add_argument('--size', type=int, default=224)
     parser.add_argument('--rounds', type=int, default=4)
@@ -306,17 +299,29 @@ def main() -> int:
     cv2.setNumThreads(0)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        if args.data is None:
-            files = generate(Path(folder), args.images)
-        else:
+        sources = {}
+        if args.data is not None:
             found = sorted(p for p in args.data.rglob('*') if p.suffix.lower() in ('.jpg', '.jpeg'))
-            files = found[:: max(1, len(found) // args.images)][: args.images]
-        if not files:
-            parser.error(f'no JPEG below {args.data}')
+            if not found:
+                parser.error(f'no JPEG below {args.data}')
+            sources['photos'] = found[:: max(1, len(found) // args.images)][: args.images]
         if args.memory:
+            files = sources.get('photos') or generate(Path(folder), args.images)
             in_memory(files, (24, 48, 72, 96), args.rounds)
             return 0
-        return 0 if report(files, args.size, args.rounds) else 1
+        sources['generated'] = generate(Path(folder), args.images)
+        cells = {name: report(files, args.size, args.rounds) for name, files in sources.items()}
+        parts = shares(sources['generated'], args.size)
+        names = [f'{name}, {mean_shape(files)}' for name, files in sources.items()]
+    titles = next(iter(cells.values()))
+    rows = [[title, *(found[title] for found in cells.values())] for title in titles]
+    print(markdown([f'two views of {args.size} px, decoding included', *names], rows))
+    print()
+    header = [f'of RandomViews, {names[-1]}', *parts]
+    print(markdown(header, [['share of the time', *(f'{v:.0%}' for v in parts.values())]]))
+    print()
+    print(markdown(['a batch', 'size', 'collate', 'normalize, on the CPU'], batch_cost(args.size)))
+    return int(any('needed' in cell for found in cells.values() for cell in found.values()))
 
 
 if __name__ == '__main__':

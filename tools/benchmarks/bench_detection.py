@@ -15,8 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import ROOT, markdown
+
 CONFIG = ROOT / 'projects' / 'detection' / 'configs' / 'mask-rcnn_r50-c4_2x_coco.py'
 GOAL = 0.5
 
@@ -146,9 +148,11 @@ def main() -> int:
     }
     (args.out / 'curve.json').write_text(json.dumps(result, indent=1) + '\n')
     draw(points, args.out / 'curve.png')
-    for point in points:
-        print('{iteration:>6}  box AP50 {box_ap50:.3f}  mask AP50 {mask_ap50:.3f}'.format(**point))
-    print(f'{result["seconds"]} s; curve in {args.out}')
+    rows = [
+        [name, *(f'{point[key]:.3f}' for point in points)]
+        for key, name in (('box_ap50', 'box AP50'), ('mask_ap50', 'mask AP50'))
+    ]
+    print(markdown(['iteration', *(point['iteration'] for point in points)], rows))
     return 0 if points and points[-1]['box_ap50'] > GOAL else 1
 
 

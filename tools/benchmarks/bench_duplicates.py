@@ -14,6 +14,7 @@ of each counts.
 import argparse
 import csv
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +25,11 @@ import numpy as np
 import torch
 
 import ttl_mm.registry  # noqa: F401
-from tools.benchmarks.bench_knn import features, peak_memory, product, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.benchmarks.bench_knn import HEADER, cost_rows, features, peak_memory, product, seconds
+from tools.figures import markdown
 from ttl_mm.datasets.decode import decode_image
 from ttl_mm.evaluation.model import load_model
 from ttl_mm.explore.duplicates import ALTERATIONS, Centered, altered_copy, leaked_pairs, mean_of
@@ -61,12 +66,12 @@ def plant(data: Path, folder: Path, seed: int = SEED) -> dict[str, tuple[str, st
 
 def measure(
     folder: Path, planted: dict[str, tuple[str, str]], weights: str, size: int, out: Path
-) -> None:
-    """Run the search and print what it found of each kind, and what else."""
+) -> dict[str, str]:
+    """Run the search; what it found of each kind, and what else."""
     out.mkdir()
     options = {'size': size, 'batch_size': 64, 'num_workers': 0}
     lines = list(find_duplicates(find_images([folder]), None, weights, None, out, options))
-    print(lines[1])
+    print(lines[1], file=sys.stderr)
     groups: dict[str, str] = {}
     with (out / 'duplicates.csv').open(newline='') as file:
         for row in csv.DictReader(file):
@@ -75,15 +80,14 @@ def measure(
     for copy, (original, kind) in planted.items():
         found[kind] += copy in groups and groups[copy] == groups.get(original)
     total = Counter(kind for _, kind in planted.values())
-    print('  ' + ', '.join(f'{kind} {found[kind]}/{total[kind]}' for kind in total))
+    rates = {kind: f'{found[kind]} of {count}' for kind, count in total.items()}
     near = sum(count for kind, count in found.items() if kind != 'exact')
     # a group of n images claims n - 1 copies; true are those that were planted into it
     claimed = len(groups) - len(set(groups.values()))
-    print(
-        f'  recall {near / COPIES:.3f} of {COPIES} altered copies, '
-        f'precision {found.total() / max(1, claimed):.3f} of {claimed} images to leave out, '
-        f'exact copies {found["exact"]} of {EXACT}'
-    )
+    return rates | {
+        f'recall, of {COPIES} altered copies': f'{near / COPIES:.3f}',
+        'precision, of the images to leave out': f'{found.total() / max(1, claimed):.3f}',
+    }
 
 
 def untrained(like: str | None, folder: Path) -> str:
@@ -106,9 +110,13 @@ def copies(args: argparse.Namespace) -> None:
         (folder / 'images').mkdir()
         planted = plant(args.data, folder / 'images')
         first = untrained(next(iter(args.weights), None), folder)
-        for number, weights in enumerate([first, *args.weights]):
-            print(f'{Path(weights).name}: {IMAGES} images of {args.data}, and {EXACT} exact copies')
+        found = [
             measure(folder / 'images', planted, weights, args.size, folder / f'out{number}')
+            for number, weights in enumerate([first, *args.weights])
+        ]
+    trained = ['trained'] if len(args.weights) == 1 else [Path(w).name for w in args.weights]
+    rows = [[what, *(each[what] for each in found)] for what in found[0]]
+    print(markdown(['copies found', 'untrained', *trained], rows))
 
 
 def contenders(args: argparse.Namespace) -> Iterator[tuple[str, object]]:
@@ -130,12 +138,7 @@ def million(args: argparse.Namespace) -> None:
             before = peak_memory()
             times[name].append(seconds(run))
             memory.setdefault(name, peak_memory() - before)
-    print(f'{args.queries} of {args.rows} x {args.dim} features, {torch.get_num_threads()} threads')
-    wall, cpu = ({name: min(t[i] for t in times[name]) for name in times} for i in (0, 1))
-    for name in both:
-        print(f'{name:8s} {wall[name]:7.1f} s  {cpu[name]:7.1f} CPU s  +{memory[name]:.3f} GB')
-    for what, best in (('time', wall), ('processor time', cpu)):
-        print(f'search / product, {what}: {best["search"] / best["product"]:.3f}')
+    print(markdown(HEADER, cost_rows('the search', times, memory)))
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from mmengine.config import Config
 
+from tools.figures import markdown
 from ttl_mm.datasets import train_samples
 from ttl_mm.engine.guards.collapse import CollapseHook
 from ttl_mm.engine.runner.substitutes import DEFAULT_HOOKS
@@ -124,18 +125,17 @@ def report(runner, meter: Meter, durations: dict[bool, list[float]]) -> float:
     rounds = len(durations[True])
     iteration = float(np.median(durations[True] + durations[False]))
     look = collapse_look(runner)
-    print(f'{"part":<22}{"ms an iteration":>16}{"share":>10}')
-    total = 0.0
     costs = {name: seconds / rounds for name, seconds in meter.seconds.items()}
     costs['seeding of samples'] /= 2  # happens in iterations without the hooks, too
     costs['CollapseHook'] = costs.get('CollapseHook', 0.0) + look / 50
-    for name, cost in sorted(costs.items(), key=lambda item: -item[1]):
-        total += cost
-        print(f'{name:<22}{1000 * cost:>16.3f}{cost / iteration:>10.3%}')
-    print(f'{"together":<22}{1000 * total:>16.3f}{total / iteration:>10.3%}')
-    print(f'iteration: {1000 * iteration:.0f} ms; fastest with hooks / without: '
-          f'{min(durations[True]) / min(durations[False]):.4f}')  # fmt: skip
-    return total / iteration
+    costs = dict(sorted(costs.items(), key=lambda item: -item[1]))
+    costs['together'] = sum(costs.values())
+    rows = [[n, f'{1000 * cost:.3f} ms', f'{cost / iteration:.3%}'] for n, cost in costs.items()]
+    rows.append(['the iteration', f'{1000 * iteration:.0f} ms', ''])
+    ratio = min(durations[True]) / min(durations[False])
+    rows.append(['fastest one with hooks / without', f'{ratio:.4f}', ''])
+    print(markdown(['part', 'an iteration', 'share'], rows))
+    return costs['together'] / iteration
 
 
 def collapse_look(runner) -> float:

@@ -1,6 +1,6 @@
 """Time and memory of exact kNN against those of the matrix product alone, in one process.
 
-``python tools/benchmarks/bench_knn.py`` prints the figures of docs/evaluation.md: 10,000 queries
+``python tools/benchmarks/bench_knn.py`` prints a table of docs/benchmarks.md: 10,000 queries
 against 1,000,000 features of 256 dimensions. The product is taken in large tiles, which are the
 fastest; contenders alternate and the fastest round of each counts. On a busy machine the processor
 times are the steadier figure.
@@ -8,10 +8,15 @@ times are the steadier figure.
 
 import argparse
 import resource
+import sys
 import time
+from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.evaluation import knn_classify
 
 
@@ -45,6 +50,20 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+HEADER = ['', 'time', 'processor time', 'memory beyond the features']
+
+
+def cost_rows(name: str, times: dict[str, list], memory: dict[str, float]) -> list[list[str]]:
+    """Fastest round and memory of the product, of the other contender, and their ratios."""
+    (wall, cpu), (wall2, cpu2) = (tuple(map(min, zip(*rounds))) for rounds in times.values())
+    first, second = memory.values()
+    return [
+        ['the product alone', f'{wall:.1f} s', f'{cpu:.1f} s', f'{first:.3f} GB'],
+        [name, f'{wall2:.1f} s', f'{cpu2:.1f} s', f'{second:.3f} GB'],
+        ['ratio', f'{wall2 / wall:.2f}', f'{cpu2 / cpu:.2f}', ''],
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--queries', type=int, default=10_000)
@@ -72,13 +91,7 @@ def main() -> None:
             before = peak_memory()
             times[name].append(seconds(run))
             memory.setdefault(name, peak_memory() - before)
-    print(f'{args.queries} queries, {args.samples} x {args.dim} features, k = {args.k},')
-    print(f'{args.threads} threads, best of {args.rounds} alternating rounds')
-    wall, cpu = ({name: min(t[i] for t in times[name]) for name in times} for i in (0, 1))
-    for name in contenders:
-        print(f'{name:8s} {wall[name]:7.1f} s  {cpu[name]:7.1f} CPU s  +{memory[name]:.3f} GB')
-    for what, best in (('time', wall), ('processor time', cpu)):
-        print(f'kNN / product, {what}: {best["kNN"] / best["product"]:.3f}')
+    print(markdown(HEADER, cost_rows(f'kNN, k = {args.k}', times, memory)))
 
 
 if __name__ == '__main__':

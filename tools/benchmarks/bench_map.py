@@ -1,12 +1,11 @@
 """Whether the page of ``ttl map`` is smooth: time to open it, and time of a frame while it moves.
 
-``python tools/benchmarks/bench_map.py --images 10000 100000`` writes maps of made-up images, opens
+``python -m tools.benchmarks.bench_map --images 10000 100000`` writes maps of made-up images, opens
 them in Chromium without a graphics card, drags and zooms with real events of the mouse, and prints
 the time between frames, what drawing a frame takes, and which thumbnails were loaded.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 import ttl_mm.registry  # noqa: F401
 from tests.helpers.browser import chromium, opened
+from tools.figures import markdown
 from ttl_mm.explore.embedding import Embedding
 from ttl_mm.explore.map_page import write_map
 from ttl_mm.explore.projection import project
@@ -50,28 +50,30 @@ def made_up(count: int, folder: Path, dim: int = 16) -> Path:
     return write_map(embedding, project(features, 'pca'), folder / 'map', make_thumbnail=color)
 
 
-def times(tab, name: str, act) -> None:
-    """Print what frames take while ``act`` moves the page."""
+HEADER = (
+    'images', 'page', 'opened in', 'a frame while dragging, median (95 %)', 'drawing it',
+    'while zooming', 'while hovering', 'sheets of thumbnails loaded',
+)  # fmt: skip
+
+
+def times(tab, act) -> tuple[str, str]:
+    """Milliseconds between frames while ``act`` moves the page, and of drawing one."""
     tab.evaluate('() => { frames_.length = painted_.length = 0; }')
     act()
     frames, painted = (np.array(tab.evaluate(f'() => {which}_')) for which in ('frames', 'painted'))
-    between = np.diff(frames)
-    middle, worst = np.percentile(between, [50, 95])
-    drawn = np.percentile(painted, [50, 95]) if len(painted) else (0, 0)
-    print(
-        f'  {name:5s} {len(painted):3d} drawn: a frame every {middle:.1f} ms (95 %: {worst:.1f}), '
-        f'drawing it {drawn[0]:.1f} ms (95 %: {drawn[1]:.1f})'
-    )
+    both = (np.percentile(each, [50, 95]) for each in (np.diff(frames), [*painted] or [0]))
+    between, drawn = (f'{middle:.1f} ms ({worst:.1f})' for middle, worst in both)
+    return between, drawn
 
 
-def measure(browser, page: Path, count: int) -> None:
-    print(f'{count:,} images, page {page.stat().st_size / 1e6:.1f} MB')
+def measure(browser, page: Path, count: int) -> list[str]:
+    """A row of the table."""
     sheets: set[str] = set()
     begun = time.perf_counter()
     with opened(browser, page) as tab:
         tab.on('request', lambda request: sheets.add(request.url.rpartition('/')[2]))
         tab.wait_for_function('document.getElementById("status").textContent.includes("shown")')
-        print(f'  open  {time.perf_counter() - begun:.2f} s until all points are drawn')
+        opened_in = time.perf_counter() - begun
         tab.evaluate(RECORD)
 
         def drag() -> None:
@@ -89,30 +91,27 @@ def measure(browser, page: Path, count: int) -> None:
             for step in range(FRAMES):
                 tab.mouse.move(150 + 6 * step, 250 + 2 * step)
 
-        for name, act in (('drag', drag), ('zoom', zoom), ('hover', hover)):
-            times(tab, name, act)
-        before = len(sheets)
+        (between, drawn), (zoomed, _), (hovered, _) = (
+            times(tab, act) for act in (drag, zoom, hover)
+        )
         tab.evaluate('i => ttlMap.zoomTo(i, 60)', count // 2)
         tab.wait_for_timeout(500)
-        shown = json.loads(
-            tab.evaluate('JSON.stringify(document.getElementById("status").textContent)')
-        )
-        total = -(-count // 256)
-        print(f'  zoom in: {shown}; {len(sheets)} of {total} sheets loaded, {before} before that')
+    size = f'{page.stat().st_size / 1e6:.1f} MB'
+    loaded = f'{len(sheets)} of {-(-count // 256)}'
+    return [f'{count:,}', size, f'{opened_in:.1f} s', between, drawn, zoomed, hovered, loaded]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--images', type=int, nargs='+', default=[10_000, 100_000])
     args = parser.parse_args()
+    rows = []
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         for count in args.images:
             folder = Path(name) / str(count)
             folder.mkdir()
-            begun = time.perf_counter()
-            page = made_up(count, folder)
-            print(f'written in {time.perf_counter() - begun:.0f} s')
-            measure(browser, page, count)
+            rows.append(measure(browser, made_up(count, folder), count))
+    print(markdown(HEADER, rows))
 
 
 if __name__ == '__main__':

@@ -1,18 +1,20 @@
 """The method against a per-row loop and against mmpretrain's BYOL, as ratios in one process.
 
-``python tools/benchmarks/bench_method.py`` prints the figures of docs/method.md. Contenders
+``python tools/benchmarks/bench_method.py PART`` prints a table of docs/benchmarks.md. Contenders
 alternate, and the fastest round of each counts. It runs on the device of ``--device``; the figures
 of the documents are from two CPU cores.
 """
 
 import ttl_mm.registry  # noqa: F401  isort: skip
 import argparse
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from itertools import cycle
+from pathlib import Path
 
 import torch
 from mmengine.config import ConfigDict
@@ -25,6 +27,9 @@ from mmpretrain.registry import MODELS
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.engine import LARS
 from ttl_mm.models import truncated_triplet_loss
 
@@ -62,7 +67,7 @@ def row_loop(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     return torch.stack(losses).mean()
 
 
-def bench_head(rows: int, threads: int, args: argparse.Namespace) -> str:
+def bench_head(rows: int, threads: int, args: argparse.Namespace) -> list:
     torch.set_num_threads(threads)
     rounds, device, clock = 10 * args.rounds, args.device, clock_of(args)
     # new numbers in every round, so that nothing is learned from the round before
@@ -87,11 +92,11 @@ def bench_head(rows: int, threads: int, args: argparse.Namespace) -> str:
     alone = {}
     for name, contender in contenders.items():
         alone |= fastest({name: contender}, rounds, device, clock)
-    readings = (
-        f'{how} loop {s["loop"]:.5f} s, ours {s["ours"]:.5f} s, {s["loop"] / s["ours"]:.1f}x'
-        for how, s in {'in turn': in_turn, 'each alone': alone}.items()
-    )
-    return f'head, {rows} rows, {threads} threads: {"; ".join(readings)}'
+    times = [
+        f'{1e3 * s["loop"]:.2f} / {1e3 * s["ours"]:.2f} ms = {s["loop"] / s["ours"]:.1f}x'
+        for s in (in_turn, alone)
+    ]
+    return [rows, threads, *times]
 
 
 class CountSyncs(TorchDispatchMode):
@@ -149,10 +154,10 @@ def build_byol(backbone: dict, neck: dict, predictor: dict) -> nn.Module:
     return MODELS.build(ConfigDict(type='BYOL', backbone=backbone, neck=neck, head=head))
 
 
-def bench_target(rounds: int, device: str) -> str:
-    model = build_ours(**modules(50, 2048)).to(device)
+def bench_target(args: argparse.Namespace) -> list[list]:
+    model = build_ours(**modules(50, 2048)).to(args.device)
     online = nn.Sequential(model.backbone, model.neck)
-    ema = CosineEMA(online, momentum=0.01).to(device)
+    ema = CosineEMA(online, momentum=0.01).to(args.device)
     ema.update_parameters(online)  # the first call copies
     with torch.no_grad():
         seconds = fastest(
@@ -160,14 +165,13 @@ def bench_target(rounds: int, device: str) -> str:
                 'mmpretrain': lambda: ema.update_parameters(online),
                 'ours': lambda: model.update_target(0.99),
             },
-            rounds,
-            device,
+            args.rounds,
+            args.device,
+            clock_of(args),
         )
     ratio = seconds['mmpretrain'] / seconds['ours']
-    return (
-        f'target update, ResNet-50: CosineEMA {seconds["mmpretrain"]:.5f} s, '
-        f'ours {seconds["ours"]:.5f} s, {ratio:.2f}x'
-    )
+    times = (f'{1e3 * seconds[name]:.2f} ms' for name in ('mmpretrain', 'ours'))
+    return [['target update of ResNet-50, against CosineEMA', *times, f'{ratio:.2f}x as fast']]
 
 
 def optimizers(model: nn.Module) -> dict:
@@ -184,19 +188,22 @@ def optimizers(model: nn.Module) -> dict:
     return found
 
 
-def bench_lars(rounds: int, device: str) -> str:
-    contenders = optimizers(build_ours(**modules(50, 2048)).to(device))
+def bench_lars(args: argparse.Namespace) -> list[list]:
+    contenders = optimizers(build_ours(**modules(50, 2048)).to(args.device))
     syncs = {}
     for name, optimizer in contenders.items():
         optimizer.step()
         with CountSyncs() as count:
             optimizer.step()
         syncs[name] = sum(count.found.values())
-    seconds = fastest({name: o.step for name, o in contenders.items()}, rounds, device)
-    return (
-        f'LARS step, ResNet-50: host syncs mmpretrain {syncs["mmpretrain"]}, ours {syncs["ours"]}; '
-        f'time {seconds["mmpretrain"] / seconds["ours"]:.2f}x'
-    )
+    steps = {name: optimizer.step for name, optimizer in contenders.items()}
+    seconds = fastest(steps, args.rounds, args.device, clock_of(args))
+    ratio = seconds['mmpretrain'] / seconds['ours']
+    times = (f'{1e3 * seconds[name]:.1f} ms' for name in ('mmpretrain', 'ours'))
+    return [
+        ['LARS step of ResNet-50', *times, f'{ratio:.2f}x as fast'],
+        ['host syncs in it', syncs['mmpretrain'], syncs['ours'], ''],
+    ]
 
 
 def iterations(batch: int, size: int, device: str) -> dict:
@@ -223,13 +230,13 @@ def iterations(batch: int, size: int, device: str) -> dict:
     }
 
 
-def bench_iteration(threads: int, args: argparse.Namespace) -> str:
+def bench_iteration(threads: int, args: argparse.Namespace) -> list:
     batch, size = args.batch_size, args.size
     torch.set_num_threads(threads)
     contenders = iterations(batch, size, args.device)
     seconds = fastest(contenders, args.rounds, args.device, clock_of(args))
-    ratios = (f'{name} {s:.3f} s ({s / seconds["BYOL"]:.3f})' for name, s in seconds.items())
-    return f'iteration, ResNet-18, {batch} x {size} px, {threads} threads: {"; ".join(ratios)}'
+    byol, *ours = seconds.values()
+    return [threads, f'{byol:.3f} s', *(f'{s:.3f} s = {s / byol:.3f}x' for s in ours)]
 
 
 def peak_bytes(run, device: str) -> int:
@@ -250,11 +257,18 @@ def peak_bytes(run, device: str) -> int:
     return peak
 
 
-def bench_memory(batch: int, size: int, device: str) -> str:
+def bench_memory(batch: int, size: int, device: str) -> list[list]:
     contenders = iterations(batch, size, device)
     peaks = {name: peak_bytes(run, device) for name, run in contenders.items()}
-    megabytes = (f'{name} {peak / 1e6:.3f} MB' for name, peak in peaks.items())
-    return f'peak memory, {batch} x {size} px: {"; ".join(megabytes)}'
+    byol, ours, channels_last = peaks.values()
+    what = (
+        f'peak memory of an iteration of ResNet-18, two views of {batch} x {size} px, against BYOL'
+    )
+    found = (what, ours), ('the same, `channels_last=True`', channels_last)
+    return [
+        [name, f'{byol / 1e6:.3f} MB', f'{peak / 1e6:.3f} MB', f'{peak / byol:.3f}x']
+        for name, peak in found
+    ]
 
 
 def main() -> None:
@@ -267,7 +281,7 @@ def main() -> None:
     parser.add_argument(
         '--cpu-time',
         action='store_true',
-        help='CPU time of head and iteration, where other work runs (OMP_WAIT_POLICY=passive)',
+        help='CPU time instead of the clock, where other work runs (OMP_WAIT_POLICY=passive)',
     )
     parser.add_argument('--device', default='cpu')
     args = parser.parse_args()
@@ -278,14 +292,22 @@ def main() -> None:
     torch.manual_seed(0)
     parts = {
         'head': lambda: [bench_head(n, t, args) for t in args.threads for n in (104, 196)],
-        'target': lambda: [bench_target(args.rounds, args.device)],
-        'lars': lambda: [bench_lars(args.rounds, args.device)],
         'iteration': lambda: [bench_iteration(threads, args) for threads in args.threads],
-        'memory': lambda: [bench_memory(args.batch_size, args.size, args.device)],
+        'target': lambda: bench_target(args),
+        'lars': lambda: bench_lars(args),
+        'memory': lambda: bench_memory(args.batch_size, args.size, args.device),
     }
+    clock = 'CPU time' if args.cpu_time else 'wall clock'
+    headers = {
+        'head': ['rows', 'threads', f'loop / ours, in turn, {clock}', 'each alone'],
+        'iteration': ['threads', f'BYOL, {clock}', 'ours', 'ours, `channels_last=True`'],
+    }
+    tables: dict[tuple, list] = {}
     for name in args.parts or parts:
         torch.set_num_threads(1)
-        print(*parts[name](), sep='\n', flush=True)
+        header = tuple(headers.get(name, [f'what ({clock})', 'mmpretrain', 'ours', 'ratio']))
+        tables.setdefault(header, []).extend(parts[name]())
+    print('\n\n'.join(markdown(header, rows) for header, rows in tables.items()))
 
 
 if __name__ == '__main__':

@@ -28,6 +28,7 @@ from mmengine.logging import HistoryBuffer
 from mmengine.model import BaseModel
 from torch import multiprocessing, nn
 
+from tools.figures import markdown
 from ttl_mm.checkpoint.sealed import sealed_files
 from ttl_mm.models import TTLAlgorithm
 from ttl_mm.registry import MODELS
@@ -99,9 +100,11 @@ def compare_sizes(folder: Path, ranks: int) -> float:
         )
         files = sealed_files(work_dir)
         sizes.append({seal.iteration: path.stat().st_size for path, seal in files})
-    print(f'{"iteration":>9}{"1 rank":>15}{f"{ranks} ranks":>15}{"ratio":>8}')
+    rows = []
     for i in sorted(sizes[0]):
-        print(f'{i:>9}{sizes[0][i]:>15,}{sizes[1][i]:>15,}{sizes[1][i] / sizes[0][i]:>8.3f}')
+        one, many = (f'{size[i] / 1e6:.1f} MB' for size in sizes)
+        rows.append([i, one, many, f'{sizes[1][i] / sizes[0][i]:.3f}'])
+    print(markdown(['checkpoint of iteration', '1 rank', f'{ranks} ranks', 'ratio'], rows))
     return max(sizes[1][i] / sizes[0][i] for i in sizes[0])
 
 
@@ -129,8 +132,13 @@ def compare_times(folder: Path, iterations: int) -> float:
     start, end = (1000 * float(np.median(seconds[w])) for w in windows)
     fixed = [float(np.median(reference[w])) for w in windows]
     ratio = end / start * fixed[0] / fixed[1]
-    print(f'hooks of an iteration: {start:.3f} ms at the start, {end:.3f} ms after {iterations:,}')
-    print(f'fixed work: {1000 * fixed[0]:.3f} ms and {1000 * fixed[1]:.3f} ms; ratio {ratio:.3f}')
+    pieces = (f'{1000 * seconds:.3f} ms' for seconds in fixed)
+    rows = [
+        ['hooks of an iteration', f'{start:.3f} ms', f'{end:.3f} ms'],
+        ['a fixed piece of work', *pieces],
+        ['hooks / work, as a ratio to the start', '1', f'{ratio:.3f}'],
+    ]
+    print(markdown(['', 'at the start', f'after {iterations:,} iterations'], rows))
     return ratio
 
 

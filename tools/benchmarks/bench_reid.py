@@ -1,7 +1,7 @@
 """Measure re-identification at the size of SYSU-30k: 30 million names, their sampler, retrieval.
 
-``python tools/benchmarks/bench_reid.py [list] [sampler] [retrieval]`` prints the figures of
-projects/sysu30k_reid/README.md. It needs 6 GB of disk space in ``--folder`` and 5 GB of memory.
+``python tools/benchmarks/bench_reid.py [list] [sampler] [retrieval]`` prints a table. It needs 6 GB
+of disk space in ``--folder`` and 5 GB of memory.
 Times to be compared are the fastest of alternating rounds.
 """
 
@@ -17,6 +17,9 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.datasets import EpochSampler, ImageFolder
 from ttl_mm.datasets.name_list import NameList, write_name_list
 from ttl_mm.evaluation import evaluate_retrieval
@@ -61,30 +64,33 @@ class OneImage:
         return {**results, 'img_path': self.path}
 
 
-def bench_list(folder: Path, count: int) -> None:
+def bench_list(folder: Path, count: int) -> list[list[str]]:
     path = folder / 'names.txt'
     names = (f'{i // 1000:010d}/{i // 1000:010d}_c{i % 7}_{i:08d}.jpg' for i in range(count))
-    print(f'writing {count:,} names: {timed(lambda: write_name_list(path, names))[0]:.1f} s')
+    write_name_list(path, names)
     before = memory()
     seconds, listed = timed(lambda: NameList(path))
     grown, text = memory() - before, path.stat().st_size
-    print(f'list: {len(listed):,} names loaded in {seconds:.1f} s (at most 60)')
-    print(
-        f'list: {listed.nbytes / count:.3f} bytes of index per image, the process grew by '
-        f'{grown / count:.2f}, with the file it is {(grown + text) / count:.1f} (at most 64)'
-    )
-
+    memory_each = f'{grown / count:.1f} / {(grown + text) / count:.1f} bytes'
+    rows = [
+        [f'{len(listed):,} names: load', f'{seconds:.1f} s', '60 s'],
+        ['... memory per image, of the process / with the list file', memory_each, '64 bytes'],
+    ]
     seconds, bags = timed(lambda: train_identities(listed))
-    print(f'list: {len(bags):,} bags read from the names in {seconds:.1f} s')
+    rows.append(
+        [f'... identities of all {len(bags):,} bags from the names', f'{seconds:.0f} s', '']
+    )
 
     (folder / 'image.jpg').write_bytes(_jpeg())
     views = {'type': 'ttl_mm.RandomViews', 'views': [{'size': 224}, {'size': 224, 'blur': 0.1}]}
     pipeline = [OneImage(str(folder / 'image.jpg')), views]
     dataset = ImageFolder(str(folder), pipeline, list_file=str(path))
     order = iter(EpochSampler(dataset, seed=0))
-    print(f'list: first sample after {timed(lambda: dataset[next(order)])[0]:.3f} s (at most 1)')
+    first = timed(lambda: dataset[next(order)])[0]
     loader = DataLoader(dataset, 1, sampler=order, num_workers=4, collate_fn=list)
-    print(f'list: first one of 4 workers {timed(lambda: next(iter(loader)))[0]:.3f} s (at most 1)')
+    of_workers = timed(lambda: next(iter(loader)))[0]
+    what = '... first sample (two views of 224 pixels) after that / of 4 new workers'
+    rows.append([what, f'{first:.2f} / {of_workers:.1f} s', '1 s'])
 
     dataset = ImageFolder(str(folder), [SampleMemory()], list_file=str(path))
     sampler = EpochSampler(dataset, seed=0)
@@ -94,13 +100,10 @@ def bench_list(folder: Path, count: int) -> None:
         for pid, size in batch:
             if size:
                 seen.setdefault(pid, []).append(size)
-    for number, sizes in enumerate(seen.values()):
-        growth = 100 * (max(sizes) / sizes[0] - 1)
-        print(
-            f'list: worker {number} {sizes[0] / 1e6:.0f} MB at its first name, '
-            f'{max(sizes) / 1e6:.0f} MB after {400_000 // 4:,}: {growth:+.1f} % (at most 10)'
-        )
+    growth = max(100 * (max(sizes) / sizes[0] - 1) for sizes in seen.values())
+    what = f'... resident memory of a worker after {400_000 // len(seen):,} names, the most of 4'
     path.unlink()
+    return [*rows, [what, f'{growth:+.1f} %', '+10 %']]
 
 
 def _jpeg() -> bytes:
@@ -112,7 +115,7 @@ def _jpeg() -> bytes:
 # --- the sampler -------------------------------------------------------------------------------
 
 
-def bench_sampler(count: int) -> None:
+def bench_sampler(count: int) -> list[list[str]]:
     before = memory()
     sampler = EpochSampler(range(count), seed=0)
     first, _ = timed(lambda: next(iter(sampler)))
@@ -122,10 +125,11 @@ def bench_sampler(count: int) -> None:
         return len(sampler.at(np.arange(count - 1000, count)))
 
     sought, rest = timed(resume)
-    print(
-        f'sampler: first index of {count:,} after {first * 1e3:.1f} ms, the last {rest} of epoch 3 '
-        f'after {sought * 1e3:.1f} ms, {(memory() - before) / 1e6:.1f} MB (at most 1000)'
-    )
+    what = f'sampler: first index / last {rest:,} indices of an epoch, sought'
+    return [
+        [what, f'{first * 1e3:.0f} / {sought * 1e3:.0f} ms', 'seconds'],
+        ['... memory', f'{(memory() - before) / 1e6:.0f} MB', '1 GB'],
+    ]
 
 
 # --- retrieval ---------------------------------------------------------------------------------
@@ -172,11 +176,9 @@ def make_features(path: Path, queries: int, gallery: int, dim: int):
 
 def bench_retrieval(
     folder: Path, queries: int, gallery: int, dim: int, rounds: int, score_bytes: int
-) -> None:
+) -> list[list[str]]:
     path = folder / 'features.npy'
     query, features, ids = make_features(path, queries, gallery, dim)
-    size = features.nbytes / GB
-    print(f'retrieval: {queries:,} x {gallery:,} x {dim:,}, {size:.1f} GB of features')
     buffer = torch.empty(queries, gallery)
     mapped = torch.from_numpy(np.load(path, mmap_mode='c'))  # copy on write: no warning
     one, two = np.full(gallery, 1), np.full(queries, 2)
@@ -188,23 +190,24 @@ def bench_retrieval(
         ours = query, np.arange(queries), two
         return evaluate_retrieval(*ours, features, ids, one, score_bytes=score_bytes)
 
+    extra = 0
     times: dict[str, list[tuple[float, float]]] = {'product': [], 'retrieval': []}
     for _ in range(rounds):
         for name, run in (('product', product), ('retrieval', retrieve)):
             cpu = time.process_time()
             with Peak() as peak:
-                wall, result = timed(run)
+                wall, _ = timed(run)
             times[name].append((wall, time.process_time() - cpu))
-            print(
-                f'{name:10s} {wall:7.2f} s, {times[name][-1][1]:7.2f} s of CPU, '
-                f'{peak.extra / GB:.3f} GB over the features',
-                flush=True,
-            )
+            extra = max(extra, peak.extra if name == 'retrieval' else 0)
     best = {name: np.min(each, axis=0) for name, each in times.items()}
     wall, cpu = best['retrieval'] / best['product']
-    print(f'retrieval / product: {wall:.3f} by the clock, {cpu:.3f} by CPU time (at most 1.3)')
-    print({name: round(value, 2) for name, value in result.items()})
     path.unlink()
+    size = f'{queries:,} queries in {gallery:,} x {dim:,} features'
+    what = f'retrieval of {size}, against the matrix product alone'
+    return [
+        [what, f'{wall:.2f} (CPU time {cpu:.2f})', '1.3'],
+        ['... memory over the features', f'{extra / GB:.3f} GB', '1 GB'],
+    ]
 
 
 def main() -> None:
@@ -218,15 +221,16 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--score-bytes', type=int, default=SCORE_BYTES, help='memory for scores')
     args = parser.parse_args()
-    print(f'{torch.get_num_threads()} threads, torch {torch.__version__}, {sys.platform}')
+    rows = []
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         if 'list' in args.what:
-            bench_list(Path(folder), args.names)
+            rows += bench_list(Path(folder), args.names)
         if 'sampler' in args.what:
-            bench_sampler(args.names)
+            rows += bench_sampler(args.names)
         if 'retrieval' in args.what:
             sizes = args.queries, args.gallery, args.dim
-            bench_retrieval(Path(folder), *sizes, args.rounds, args.score_bytes)
+            rows += bench_retrieval(Path(folder), *sizes, args.rounds, args.score_bytes)
+    print(markdown(['what', 'found', 'allowed'], rows))
 
 
 if __name__ == '__main__':

@@ -10,6 +10,7 @@ the plain ones: the options must not change them, but for half precision.
 
 import ttl_mm.registry  # noqa: F401  isort: skip
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from copy import deepcopy
@@ -24,6 +25,9 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import OptimWrapper
 from mmengine.registry import init_default_scope
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.engine import AmpOptimWrapper
 from ttl_mm.engine.runner.networks import prepare_networks
 from ttl_mm.registry import MODELS
@@ -98,15 +102,17 @@ def main() -> None:
     seconds = fastest(runs, args.rounds, device, clock)
     peaks = {name: peak_bytes(run, device) for name, run in runs.items()}
     _, plain_loss, plain_gradient = rows['plain']
-    images, threads = f'{args.batch_size} x {args.size} px', torch.get_num_threads()
-    print(f'ResNet-18, {images}, {threads} thread, {device}')
-    print(f'{"":<36}{"time":>7}{"memory":>8}{"first, s":>10}{"loss off":>10}{"gradient off":>14}')
+    table = []
     for name, (first, loss, gradient) in rows.items():
         off = float((gradient - plain_gradient).norm() / plain_gradient.norm())
-        time_ratio, ratio = seconds[name] / seconds['plain'], peaks[name] / peaks['plain']
-        line = f'{name:<36}{time_ratio:>7.2f}{ratio:>8.2f}{first:>10.1f}'
-        print(f'{line}{abs(loss - plain_loss):>10.1e}{off:>14.1e}')
-    print(f'plain: {1000 * seconds["plain"]:.0f} ms, {peaks["plain"] / 1e6:.1f} MB at the peak')
+        ratios = seconds[name] / seconds['plain'], peaks[name] / peaks['plain']
+        shown = [f'{ratio:.2f}' for ratio in ratios]
+        if name == 'plain':
+            shown = [f'{1000 * seconds[name]:.0f} ms', f'{peaks[name] / 1e6:.1f} MB']
+        offs = (f'{value:.1e}' if value else '0' for value in (abs(loss - plain_loss), off))
+        table.append([name if name == 'plain' else f'`{name}`', *shown, f'{first:.1f} s', *offs])
+    header = ['option', 'time', 'memory', 'first iteration', 'loss off by']
+    print(markdown([*header, 'gradient off by, of its length'], table))
 
 
 if __name__ == '__main__':

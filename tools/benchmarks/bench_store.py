@@ -25,9 +25,14 @@ import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import ROOT, markdown
+
 RATE, LATENCY, CHUNK = 50e6, 0.02, 2**16
 SHARE = 0.05
+BATCH = 32
+KINDS = {'ahead': 'from the store', 'alone': 'the same, nothing fetched ahead', 'disk': 'from disk'}
 DIFFERENT = 250  # images that are made; the others are copies of them
 CONFIG = """
 _base_ = ['{root}/configs/_base_/models/ttl_r50.py', '{root}/configs/_base_/default_runtime.py']
@@ -36,7 +41,7 @@ model = dict(
     backbone=dict(type='ResNet', depth=18), neck=dict(in_channels=512, hid_channels=512),
     head=dict(predictor=None))
 train_dataloader = dict(
-    batch_size=32, num_workers=1, persistent_workers=True, drop_last=True,
+    batch_size={batch}, num_workers=1, persistent_workers=True, drop_last=True,
     sampler=dict(type='ttl_mm.EpochSampler'), collate_fn=dict(type='default_collate'),
     dataset=dict(type='ttl_mm.ImageFolder', data_root={source!r}, pipeline=[
         dict(type='ttl_mm.RandomViews', views=[dict(size=64), dict(size=64)]),
@@ -134,10 +139,9 @@ def train(source: str, work: Path, name: str, args: argparse.Namespace, cache: i
         'TTL_STORE_CACHE_SIZE': f'{cache / 1e6:.1f}MB', 'XDG_CACHE_HOME': str(work / 'home'),
     }  # fmt: skip
     config = work / f'{name}.py'
-    config.write_text(CONFIG.format(root=str(ROOT), source=source))
+    config.write_text(CONFIG.format(root=str(ROOT), source=source, batch=BATCH))
     with (work / f'{name}.log').open('w') as log:
         command = [sys.executable, '-c', RUN, str(config), str(work / name), name]
-        started = time.monotonic()
         run = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             run.wait(args.seconds)
@@ -147,12 +151,6 @@ def train(source: str, work: Path, name: str, args: argparse.Namespace, cache: i
     rows = waited(work / name)
     if not rows or rows[-1][0] < 60:
         sys.exit((work / f'{name}.log').read_text()[-3000:])
-    steps = 10 * len(rows)
-    print(
-        f'{name:<8}{share(rows, 0, 60):>8.1%} of the first minute, {share(rows, 60, 1e9):>6.1%} '
-        f'after it ({steps} steps in {time.monotonic() - started:.0f} s)',
-        flush=True,
-    )
     return rows
 
 
@@ -162,23 +160,28 @@ def bench(args: argparse.Namespace) -> bool:
         (work / 'shards').mkdir()
         size = make_shards(work / 'shards', args.images, args.shards)
         cache = int(args.cache * size)
-        print(f'{args.images} images, {size / 1e6:.0f} MB in {args.shards} shards, '
-              f'a cache of {cache / 1e6:.0f} MB')  # fmt: skip
         command = [sys.executable, __file__, 'serve', str(work / 'shards')]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             url = f'http://127.0.0.1:{server.stdout.readline().strip()}'
             try:
-                held = True
+                held, table = True, []
                 for kind in args.kinds.split(','):
                     shutil.rmtree(work / 'cache', ignore_errors=True)
                     source = str(work / 'shards') if kind == 'disk' else url
                     rows = train(source, work, kind, args, cache)
+                    first, later = share(rows, 0, 60), share(rows, 60, 1e9)
+                    rate = 10 * BATCH * len(rows) / rows[-1][0]
+                    table.append([KINDS[kind], f'{first:.1%}', f'{later:.1%}', f'{rate:.0f}'])
                     if kind == 'ahead':
-                        held = share(rows, 60, 1e9) < SHARE
-                return held
+                        held = later < SHARE
             finally:
                 server.kill()
+    print(f'{size / 1e6:.0f} MB in {args.shards} shards, a cache of {cache / 1e6:.0f} MB; at most '
+          f'{SHARE:.0%} may be waited for after the first minute:\n')  # fmt: skip
+    header = ['shards', 'waited, share of the first minute', 'after it', 'images/s']
+    print(markdown(header, table))
+    return held
 
 
 def main() -> int:
@@ -191,7 +194,6 @@ def main() -> int:
     parser.add_argument('--kinds', default='ahead,alone,disk', help='which runs')
     parser.add_argument('--tmp', help='where files are made')
     args = parser.parse_args()
-    sys.path.insert(0, str(ROOT))
     if args.what:
         serve(args.what[1], RATE, LATENCY)
         return 0

@@ -1,6 +1,6 @@
 """How far each operation of RandomViews is from Pillow's for the same parameters.
 
-    python tools/benchmarks/views_against_pillow.py DIR [--images 100] [--size 224]
+    python tools/benchmarks/views_against_pillow.py DIR [DIR ...] [--images 100] [--size 224]
 
 Parameters are drawn as in training. Prints the mean absolute difference and the 99th percentile in
 gray levels over all pixels of all images, and exits with 1 above 1.5 or 6.
@@ -14,6 +14,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.figures import markdown
 from ttl_mm.datasets import color
 from ttl_mm.datasets.decode import open_image
 from ttl_mm.datasets.folder_scan import scan_folder
@@ -99,29 +102,36 @@ def differences(path: str, view: View, rng: np.random.Generator) -> dict[str, np
     return found
 
 
+def of_folder(folder: Path, view: View, images: int) -> dict[str, tuple[float, float]]:
+    """Mean and 99th percentile of each operation over some images of a folder."""
+    names = scan_folder(str(folder))
+    rng = np.random.default_rng(0)
+    found = defaultdict(list)
+    for index in range(0, len(names), max(1, len(names) // images)):
+        for name, values in differences(str(folder / names[index]), view, rng).items():
+            found[name].append(values.ravel())
+    joined = {name: np.concatenate(values) for name, values in found.items()}
+    return {name: (v.mean(), np.percentile(v, 99)) for name, v in joined.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('dir', type=Path)
+    parser.add_argument('dir', type=Path, nargs='+')
     parser.add_argument('--images', type=int, default=100)
     parser.add_argument('--size', type=int, default=224)
     args = parser.parse_args()
     view = View(size=args.size, jitter=1, blur=1, solarize=1, grayscale=0.2)
-    names = scan_folder(str(args.dir))
-    rng = np.random.default_rng(0)
-    found = defaultdict(list)
-    chosen = range(0, len(names), max(1, len(names) // args.images))
-    for index in chosen:
-        for name, values in differences(str(args.dir / names[index]), view, rng).items():
-            found[name].append(values.ravel())
-    held = True
-    print(f'{len(chosen)} images of {args.dir.name}, views of {args.size} px\n')
-    print('| operation | mean | 99th percentile | largest |\n|---|---|---|---|')
-    for name, values in found.items():
-        values = np.concatenate(values)
-        mean, percentile = values.mean(), np.percentile(values, 99)
-        held &= mean <= MEAN and percentile <= PERCENTILE_99
-        print(f'| {name} | {mean:.2f} | {percentile:.0f} | {values.max()} |')
-    return 0 if held else 1
+    found = [of_folder(folder, view, args.images) for folder in args.dir]
+    header, rows = ['operation'], []
+    for folder in args.dir:
+        header += [f'{folder.parent.name}: mean', '99th percentile']
+    for name in max(found, key=len):
+        pairs = [folder.get(name) for folder in found]
+        cells = [(f'{p[0]:.2f}', f'{p[1]:.0f}') if p else ('', '') for p in pairs]
+        rows.append([name, *(cell for pair in cells for cell in pair)])
+    print(markdown(header, rows))
+    worst = [max(values) for values in zip(*(p for f in found for p in f.values()))]
+    return int(worst[0] > MEAN or worst[1] > PERCENTILE_99)
 
 
 if __name__ == '__main__':
