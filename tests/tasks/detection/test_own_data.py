@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from mmdet.registry import TASK_UTILS
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
 
@@ -213,6 +214,37 @@ def test_rates_and_drops_keep_their_place(weights, tmp_path):
     assert cfg.param_scheduler[1].milestones == [round(steps * 2 / 3), round(steps * 8 / 9)]
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.02 * 4 / 16)
     assert cfg.param_scheduler[0].end == min(1000, steps // 10)
+
+
+def anchors_that_overlap(net, size, rng):
+    """Mean number of anchors of an object that a network takes as examples of it."""
+    head = net.rpn_head if 'roi_head' in net else net.bbox_head
+    generator = TASK_UTILS.build(head.anchor_generator)
+    grids = [(-(-size // height), -(-size // width)) for width, height in generator.strides]
+    left, top, right, bottom = torch.cat(generator.grid_priors(grids, device='cpu')).numpy().T
+    counts = []
+    for width, height, across, down in rng.uniform(size=(150, 4)):
+        w, h = size * (0.1 + 0.8 * np.array([width, height]))
+        x, y = across * (size - w), down * (size - h)
+        both = (np.minimum(right, x + w) - np.maximum(left, x)).clip(0)
+        both *= (np.minimum(bottom, y + h) - np.maximum(top, y)).clip(0)
+        union = (right - left) * (bottom - top) + w * h - both
+        counts.append((both / union >= 0.7).sum())
+    return np.mean(counts)
+
+
+@pytest.mark.parametrize('name', ['faster-rcnn-fpn', 'retinanet'])
+@pytest.mark.parametrize('size', [96, 128, 160, 400])
+@pytest.mark.usefixtures('mmdet_scope')
+def test_an_object_in_a_small_image_has_many_anchors_as_in_a_large_one(name, size, weights):
+    backbone = open_backbone(str(weights))
+    small, large = (
+        anchors_that_overlap(
+            detector_config(name, backbone, CLASSES, s).model, s, np.random.default_rng(0)
+        )
+        for s in (size, 800)
+    )
+    assert small > 0.5 * large > 0
 
 
 @pytest.mark.parametrize(
