@@ -13,7 +13,6 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')
 import ttl_mm.registry  # noqa: F401  isort: skip  guards torchvision before a test imports it
 import pytest
 from mmengine.config import Config
-from mmengine.config import utils as config_utils
 from mmengine.registry import DefaultScope
 
 from tests.helpers.browser import CHROMIUM, chromium
@@ -59,14 +58,6 @@ def own_cache(tmp_path_factory):
     """Lists of scanned folders and files of the zoo do not go into the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
-        yield
-
-
-@pytest.fixture(scope='session', autouse=True)
-def model_index_read_once():
-    """For a config with a base in mmdet, mmengine reads a hundred YAML files each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config_utils, '_get_cfg_metainfo', cache(config_utils._get_cfg_metainfo))
         yield
 
 
