@@ -200,7 +200,7 @@ def test_usual_networks_get_the_widths_of_the_recipes(tmp_path):
 
 @pytest.mark.parametrize(
     ('images', 'epochs', 'steps'),
-    [(117_266, 12, 351_798), (1000, 130, 32_500), (8, 150, 300)],
+    [(117_266, 12, 351_798), (1000, 130, 32_500), (80, 150, 3000), (8, 1000, 2000)],
 )
 def test_the_schedule_is_fitted_to_the_number_of_images(images, epochs, steps):
     schedule = Schedule()
