@@ -24,6 +24,7 @@ SIZE = 800  # short side of the images in the recipes
 SHORT_SIDES = (0.8, 0.84, 0.88, 0.92, 0.96, 1.0)  # in training, as 640 to 800 in the recipes
 COCO_IMAGES, COCO_EPOCHS = 117_266, 12  # a schedule of 1x
 MOST_EPOCHS = 150
+STEPS = 2_000  # at least, however few the images are: the heads are new
 VALIDATIONS = 10  # of a run
 RATE_IMAGES = 16  # that the learning rates of the recipes are for
 
@@ -37,11 +38,13 @@ def _read(model: str) -> Config:
 def epochs_for(schedule: Schedule, images: int) -> int:
     """Those of 1x on COCO; on fewer images more, so that visits fall as their square root.
 
-    >>> [epochs_for(Schedule(), images) for images in (117_266, 10_000, 9)]
-    [12, 41, 150]
+    >>> [epochs_for(Schedule(), images) for images in (117_266, 10_000, 100, 8)]
+    [12, 41, 150, 1000]
     """
-    fitted = round(COCO_EPOCHS * math.sqrt(COCO_IMAGES / max(1, images)))
-    return schedule.epochs or min(MOST_EPOCHS, max(COCO_EPOCHS, fitted))
+    images = max(1, images)
+    fitted = max(COCO_EPOCHS, round(COCO_EPOCHS * math.sqrt(COCO_IMAGES / images)))
+    least = math.ceil(STEPS * schedule.batch_size / images)
+    return schedule.epochs or max(min(MOST_EPOCHS, fitted), least)
 
 
 def steps_for(schedule: Schedule, images: int) -> int:
