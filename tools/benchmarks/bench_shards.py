@@ -5,8 +5,8 @@
 
 ``index`` writes shards of small files into a temporary folder (1 kB per image) and opens them with
 TarShards, each time in a new process. It exits with 1 if the first time takes 60 s of CPU time or
-more, a later one 1 s or more, or the index more than 64 bytes of memory per image: all that is in its files, as
-if every page of them had been touched, and what the list of names keeps.
+more, a later one 1 s or more, or the index more than 64 bytes of memory per image: all that is in
+its files, as if every page of them had been touched, and what the list of names keeps.
 
 ``read`` makes two views of 224 pixels of each image, in a random order, from its file and from its
 shard in turn, and exits with 1 if shards take more than 1.05 times as long. The median of the
