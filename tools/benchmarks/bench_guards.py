@@ -2,7 +2,7 @@
 
     python tools/benchmarks/bench_guards.py [--iterations 12] [--batch-size 64]
 
-Trains on random images of 32 x 32 with every default hook of ``ttl_mm.Runner`` and takes the time
+Trains on random images of 32 x 32 with every default hook of ``ttl_mm.Runner`` and takes the CPU time
 of each call of theirs, of the look at the gradients before a step, and of the seeding of samples.
 Iterations with and without the hooks take turns as a check from outside, which is noisier. Exits
 with 1 if the share is above 1 %.
@@ -61,11 +61,11 @@ class Meter:
 
     def timed(self, name, function):
         def timing(*args, **kwargs):
-            began = time.perf_counter()
+            began = time.process_time()
             try:
                 return function(*args, **kwargs)
             finally:
-                self.seconds[name] += time.perf_counter() - began
+                self.seconds[name] += time.process_time() - began
 
         return timing
 
@@ -108,9 +108,9 @@ def measure(cfg: Config, iterations: int) -> float:
 
     def alternating(loop, index, batch) -> None:
         meter.on = index % 2 == 0
-        began = time.perf_counter()
+        began = time.process_time()
         run_iter(loop, index, batch)
-        durations[meter.on].append(time.perf_counter() - began)
+        durations[meter.on].append(time.process_time() - began)
         if index + 1 >= iterations:
             raise StopIteration
 
@@ -146,9 +146,9 @@ def collapse_look(runner) -> float:
     for _ in range(5):
         hook.before_train_iter(runner, 0)
         hook._heard = features
-        began = time.perf_counter()
+        began = time.process_time()
         hook.after_train_iter(runner, 0)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     return min(times)
 
 
