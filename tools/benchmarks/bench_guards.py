@@ -2,8 +2,8 @@
 
     python tools/benchmarks/bench_guards.py [--iterations 12] [--batch-size 64]
 
-Trains on random images of 32 x 32 with every default hook of ``ttl_mm.Runner`` and takes the CPU time
-of each call of theirs, of the look at the gradients before a step, and of the seeding of samples.
+Trains on random images of 32 x 32 with every default hook of ``ttl_mm.Runner`` and takes the CPU
+time of each call of theirs, of the look at the gradients before a step, and of seeding samples.
 Iterations with and without the hooks take turns as a check from outside, which is noisier. Exits
 with 1 if the share is above 1 %.
 """
