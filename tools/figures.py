@@ -232,7 +232,7 @@ def run(command: str) -> tuple[str, ...]:
         command, shell=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     )
     if done.returncode:
-        raise UserError(f'`{command}` ended with {done.returncode}.')
+        raise UserError(f'{done.stdout}\n`{command}` ended with {done.returncode}.')
     lines = [line.rstrip() for line in done.stdout.strip().splitlines()]
     has_table = any(line.startswith('|') for line in lines)
     return tuple(lines if has_table else ['```text', *lines, '```'])
