@@ -77,7 +77,7 @@ def test_a_folder_becomes_a_backbone_a_report_and_three_lines(finished):
     plan = said.partition('\nbackbone')[0].splitlines()[1:]
     rows = 'images network size device decoded batch k epochs steps speed time memory disk recipe !'
     assert [row.split()[0] for row in plan] == [*rows.split(), '--epochs']
-    assert '2 steps teach little' in plan[-2]
+    assert 'learns little in 2 steps' in plan[-2]
     assert max(map(len, plan)) <= 80  # of a terminal
     page = ended.paths['report'].read_text()
     assert 'Pre-training on photos' in page
