@@ -68,3 +68,7 @@ html_theme_options = {
     'check_switcher': False,  # there is none before the first release
 }
 copyright = 'The ttl_mm authors, Apache-2.0'
+
+if 'DOCS_CHECK' in os.environ:  # for `make lint`, in half the time: every page without its frame
+    extensions.remove('sphinx.ext.viewcode')
+    html_theme, html_theme_options = 'basic', {}

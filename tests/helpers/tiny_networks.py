@@ -75,8 +75,19 @@ def tiny_convnext(*, weights=None, progress=True, **options):
     return ConvNeXt(blocks, stochastic_depth_prob=0.3, **options)
 
 
+class NarrowResNet(ResNet):
+    """With an eighth of the channels behind the stem."""
+
+    def __init__(self, **options):
+        super().__init__(BasicBlock, [1, 1, 1, 1], **options)
+        self.fc = nn.Linear(64, self.fc.out_features)
+
+    def _make_layer(self, block, planes, *more, **options):
+        return super()._make_layer(block, planes // 8, *more, **options)
+
+
 def tiny_resnet(*, weights=None, progress=True, **options):
-    return ResNet(BasicBlock, [1, 1, 1, 1], **options)
+    return NarrowResNet(**options)
 
 
 #: to the network of timm that has the same kind of settings

@@ -6,13 +6,14 @@ from mmengine.registry import DefaultScope
 
 from ttl_mm.errors import UserError
 from ttl_mm.models.backbones import backbone_names, find_backbone, installed_names
+from ttl_mm.models.build_loaded import WithoutWeights
 from ttl_mm.registry import MODELS
 
 
 @pytest.mark.parametrize('name', backbone_names())
 def test_width_and_smallest_size_are_those_of_the_network(name):
     backbone = find_backbone(name)
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
+    with DefaultScope.overwrite_default_scope('mmpretrain'), WithoutWeights():
         network = MODELS.build(backbone.config).to('meta')
     edge = backbone.sizes.smallest
     maps = [network(torch.empty(2, 3, s, s, device='meta'))[-1] for s in (edge, edge + 1)]

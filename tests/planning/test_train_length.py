@@ -24,7 +24,7 @@ def test_epochs_by_default_and_more_where_images_are_few():
         assert plan.epochs == epochs, images
         assert plan.steps == epochs * (images // 104)
     few = settle(drafted(), TRIAL, Request(('photos',), epochs=3))
-    assert '27 steps cannot teach anything' in few.cautions[-1]
+    assert 'learns little in 27 steps' in few.cautions[-1]
     long = settle(drafted(images=1_000_000), TRIAL, Request(('photos',)))
     assert 'This takes 22 days here. --hours 24 fits it' in long.cautions[-1]
 

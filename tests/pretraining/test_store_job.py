@@ -42,7 +42,7 @@ def test_a_network_is_the_same_and_the_config_names_the_address(sources, forked,
 def test_the_plan_of_an_address_names_it(sources, forked, tmp_path):
     config = tmp_path / 'config.py'
     words = ['train', sources['store'], '--size', '32', '--epochs', '1', '--config-out', config]
-    assert main(list(map(str, words))) == 0
+    assert main([*map(str, words), '--backbone', 'timm/test_resnet']) == 0
     assert Config.fromfile(config).train_dataloader.dataset.data_root == sources['store']
 
 

@@ -130,11 +130,11 @@ def test_the_best_trial_of_each_kind_is_taken_once_all_are_done(tmp_path):
 def test_finals_follow_the_search_of_their_method_and_ours_comes_with_its_rivals(tmp_path):
     searches = list(race.jobs_in_order(tmp_path))
     assert all(job.held_out for job in searches)
-    for job in searches[:30]:  # of ours and the two nearest rivals, on both data sets
+    for job in searches[:20]:  # of ours and the nearest rival, on both data sets
         race.write(tmp_path / job.name, {'knn': 40})
     found = [job for job in race.jobs_in_order(tmp_path) if not job.held_out]
-    first = [(job.data, job.method, job.budget, job.seed) for job in found[:3]]
-    assert first == [(CIFAR.name, m, 480, 0) for m in (FAST, 'simclr', 'decoupled')]
+    first = [(job.data, job.method, job.budget, job.seed) for job in found[:2]]
+    assert first == [(CIFAR.name, m, 480, 0) for m in (FAST, 'simclr')]
     budgets = {(job.budget, job.seed) for job in found if job.method == FAST}
     assert budgets == {(b, s) for b in plan.BUDGETS for s in plan.CONTENDER_SEEDS}
 

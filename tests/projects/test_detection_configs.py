@@ -21,6 +21,7 @@ import ttl_mm.tasks.detection.parts  # noqa: F401 registers what the configs nam
 from tests.helpers.paths import ROOT
 from ttl_mm.compat.torch_private import BatchNorm
 from ttl_mm.config import merge_options
+from ttl_mm.models.build_loaded import WithoutWeights
 from ttl_mm.registry import HOOKS, METRICS, MODELS
 
 FOLDER = ROOT / 'projects' / 'detection' / 'configs'
@@ -259,7 +260,8 @@ def test_values_of_the_reference(name: str) -> None:
 def test_optimizer_spares_norms_alone() -> None:
     """Weight decay 0 for every norm, 1e-4 for all else, biases included."""
     cfg = load(f'{VOC}_random')
-    model = MODELS.build(dict(cfg.model, _scope_='mmdet'))
+    with WithoutWeights():
+        model = MODELS.build(dict(cfg.model, _scope_='mmdet'))
     groups = build_optim_wrapper(model, cfg.optim_wrapper).optimizer.param_groups
     decay = {id(p): group['weight_decay'] for group in groups for p in group['params']}
     norms = {id(p) for m in model.modules() if isinstance(m, BatchNorm) for p in m.parameters()}

@@ -64,10 +64,10 @@ def declared_architecture(content: Mapping[str, Any]) -> Architecture | None:
     return None
 
 
-def read_architecture(path: Path) -> Architecture | None:
-    """The same, of a file."""
+def read_architecture(path: Path, content: Mapping[str, Any] | None = None) -> Architecture | None:
+    """The same, of a file; ``content`` is what is in it, if it was read already."""
     if path.suffix == '.safetensors':
         with open_regular(path, WEIGHTS) as file, suppress(ValueError, KeyError):
             return declared_architecture({'meta': parse_json(read_header(file)[1]['ttl_mm'])})
         return None
-    return declared_architecture(read_checkpoint(path))
+    return declared_architecture(read_checkpoint(path) if content is None else content)

@@ -72,13 +72,15 @@ def _is_range(low: tuple[float, ...], high: tuple[float, ...]) -> bool:
     return is_finite and len(low) == len(high) and all(a < b for a, b in zip(low, high))
 
 
-def read_input_settings(path: Path) -> InputSettings | None:
-    """The same, of a file."""
+def read_input_settings(
+    path: Path, content: Mapping[str, Any] | None = None
+) -> InputSettings | None:
+    """The same, of a file; ``content`` is what is in it, if it was read already."""
     if path.suffix == '.safetensors':
         with open_regular(path, WEIGHTS) as file, suppress(ValueError, KeyError):
             return input_settings({'meta': parse_json(read_header(file)[1]['ttl_mm'])})
         return None
-    return input_settings(read_checkpoint(path))
+    return input_settings(read_checkpoint(path) if content is None else content)
 
 
 def _bands(config: Any) -> dict[str, tuple[float, ...]] | None:

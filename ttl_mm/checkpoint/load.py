@@ -25,6 +25,7 @@ def load_backbone_state(
     source: str | Path | Mapping[str, Any],
     prefix: str | None = None,
     expected: Iterable[str] | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> dict[str, Tensor]:
     """The backbone's tensors on the CPU, under the names of mmpretrain's ResNet or of its library.
 
@@ -35,6 +36,7 @@ def load_backbone_state(
         prefix: Take the tensors below this prefix instead of looking for it, for instance
             ``'target_backbone.'``.
         expected: The names of the tensors of a network of a library: only these are kept.
+        content: What is in the file, if it was read already.
 
     Raises:
         UserError: the file is refused, or no backbone is found in it.
@@ -43,7 +45,7 @@ def load_backbone_state(
         where, content, declared = 'the checkpoint', source, declared_architecture(source)
     else:
         path = resolve(source)
-        where, content = str(source), read_checkpoint(path)
+        where, content = str(source), read_checkpoint(path) if content is None else content
         declared = read_architecture(path) if path.suffix == '.safetensors' else None
         declared = declared or declared_architecture(content)
     state = tensors_of(content)

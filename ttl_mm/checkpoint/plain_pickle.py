@@ -71,18 +71,18 @@ def read_pickle(
         ValueError, TypeError, KeyError, IndexError: It is damaged.
     """
     machine = _Machine(data, start, table, load_persistent)
-    dispatch, step = _INSTRUCTIONS, 0
-    while step < MAX_STEPS:
-        if machine.position >= len(data):
+    dispatch, size = _INSTRUCTIONS, len(data)
+    for _ in range(MAX_STEPS):
+        position = machine.position
+        if position >= size:
             raise ValueError('it ends in the middle of a pickle')
-        code = data[machine.position]
-        machine.position += 1
+        code = data[position]
+        machine.position = position + 1
         if code == _STOP:
             return machine.stack.pop(), machine.position
         if code not in dispatch:
             raise ValueError(f'it has the unknown instruction {bytes([code])!r}')
         dispatch[code](machine)
-        step += 1
     raise ValueError(f'it has more than {MAX_STEPS} instructions')
 
 
@@ -96,7 +96,7 @@ class _Machine:
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
-        self.left = {'bytes': CALLS * len(data), 'items': MAX_STEPS}  # that calls may still get
+        self.left_bytes, self.left_items = CALLS * len(data), MAX_STEPS  # that calls may still get
 
     def take(self, length: int) -> int:
         """Pass over ``length`` bytes, which must be there; returns where they start."""
@@ -105,6 +105,9 @@ class _Machine:
             raise ValueError(f'it claims {length} bytes and has {len(self.data) - start}')
         self.position = start + length
         return start
+
+    def byte(self) -> int:
+        return self.data[self.take(1)]
 
     def number(self, layout: struct.Struct) -> Any:
         return layout.unpack_from(self.data, self.take(layout.size))[0]
@@ -167,13 +170,15 @@ class _Machine:
     def charge(self, arguments: Any, depth: int = 3) -> None:
         """Count what a call gets, also inside of short tuples and lists."""
         for value in arguments:
+            if isinstance(value, int):  # most are
+                continue
             if isinstance(value, (str, bytes, memoryview)):
-                self.left['bytes'] -= len(value) if len(value) > _SHORT else 0
+                self.left_bytes -= len(value) if len(value) > _SHORT else 0
             elif isinstance(value, (tuple, list, dict)):
-                self.left['items'] -= len(value)
+                self.left_items -= len(value)
                 if len(value) <= _SHORT and depth and not isinstance(value, dict):
                     self.charge(value, depth - 1)
-        if min(self.left.values()) < 0:
+        if self.left_bytes < 0 or self.left_items < 0:
             raise ValueError('it copies its parts again and again')
 
     def build(self) -> None:
@@ -228,7 +233,7 @@ def _decimal(text: str) -> int | bool:
     return int(text)
 
 
-_U1, _U2, _U4, _U8 = (struct.Struct(f'<{letter}') for letter in 'BHIQ')
+_U2, _U4, _U8 = (struct.Struct(f'<{letter}') for letter in 'HIQ')
 _I4, _F8 = struct.Struct('<i'), struct.Struct('>d')
 _STOP = ord('.')
 
@@ -312,24 +317,24 @@ _INSTRUCTIONS: dict[int, Callable[[_Machine], None]] = {
         b'N': _constant(None),
         b'\x88': _constant(True),
         b'\x89': _constant(False),
-        b'K': _number(_U1),
+        b'K': lambda m: m.stack.append(m.byte()),
         b'M': _number(_U2),
         b'J': _number(_I4),
         b'G': _number(_F8),
-        b'\x8a': lambda m: m.integer(m.number(_U1)),
+        b'\x8a': lambda m: m.integer(m.byte()),
         b'\x8b': lambda m: m.integer(m.number(_I4)),
         b'I': lambda m: m.stack.append(_decimal(m.line(2 * MAX_INTEGER))),
         b'L': lambda m: m.stack.append(_decimal(m.line(2 * MAX_INTEGER))),
         b'F': lambda m: m.stack.append(float(m.line(64))),
         # text and bytes
         b'X': lambda m: m.text(m.number(_U4)),
-        b'\x8c': lambda m: m.text(m.number(_U1)),
+        b'\x8c': lambda m: m.text(m.byte()),
         b'\x8d': lambda m: m.text(m.number(_U8)),
         b'V': lambda m: m.stack.append(m.line(len(m.data), 'raw-unicode-escape')),
         b'S': _string,
-        b'U': lambda m: m.text(m.number(_U1), 'latin1'),  # bytes of Python 2
+        b'U': lambda m: m.text(m.byte(), 'latin1'),  # bytes of Python 2
         b'T': lambda m: m.text(m.number(_I4), 'latin1'),
-        b'C': lambda m: m.binary(m.number(_U1)),
+        b'C': lambda m: m.binary(m.byte()),
         b'B': lambda m: m.binary(m.number(_U4)),
         b'\x8e': lambda m: m.binary(m.number(_U8)),
         b'\x96': lambda m: m.binary(m.number(_U8)),
@@ -356,11 +361,11 @@ _INSTRUCTIONS: dict[int, Callable[[_Machine], None]] = {
         b'1': lambda m: m.pop_mark(),
         b'2': lambda m: m.stack.append(m.stack[-1]),
         b'p': lambda m: m.put(_decimal(m.line(20))),
-        b'q': lambda m: m.put(m.number(_U1)),
+        b'q': lambda m: m.put(m.byte()),
         b'r': lambda m: m.put(m.number(_U4)),
         b'\x94': lambda m: m.put(len(m.memo)),
         b'g': lambda m: m.get(_decimal(m.line(20))),
-        b'h': lambda m: m.get(m.number(_U1)),
+        b'h': lambda m: m.get(m.byte()),
         b'j': lambda m: m.get(m.number(_U4)),
         # names and calls
         b'c': lambda m: m.name(f'{m.line(MAX_NAME)}.{m.line(MAX_NAME)}'),

@@ -1,7 +1,9 @@
 """The network of an evaluation: a checkpoint's backbone, and the normalization of its images."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.logging import MMLogger
@@ -13,6 +15,7 @@ from ttl_mm.checkpoint.architecture import Architecture, architecture_of, read_a
 from ttl_mm.checkpoint.coverage import shapes_of
 from ttl_mm.checkpoint.input_settings import InputSettings, read_input_settings
 from ttl_mm.checkpoint.load import load_backbone_state, resolve
+from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.config import read_config
 from ttl_mm.errors import UserError
 from ttl_mm.models.adapted_backbone import AdaptedBackbone, load_adapted, network_facts
@@ -46,10 +49,12 @@ def load_model(
             are prepared as for the checkpoint.
     """
     path = resolve(checkpoint)
-    trained = read_input_settings(path)
-    architecture = _architecture(path, config, network, trained.size if trained else None)
+    content = read_checkpoint(path)
+    trained = read_input_settings(path, content)
+    size = trained.size if trained else None
+    architecture = _architecture(path, content, config, network, size)
     if architecture is not None:
-        backbone: nn.Module = load_adapted(architecture, path)
+        backbone: nn.Module = load_adapted(architecture, path, content=content)
         backbone_cfg = architecture.config
         facts = network_facts(*architecture)
         preprocessor_cfg: dict = {
@@ -62,7 +67,7 @@ def load_model(
         title = architecture.network
     else:
         backbone, backbone_cfg, preprocessor_cfg, title = _by_shapes(
-            path, checkpoint, config, trained
+            path, content, checkpoint, config, trained
         )
     if untrained is not None:
         backbone = _drawn(backbone_cfg, untrained)
@@ -108,7 +113,11 @@ def _drawn(config: dict, seed: int) -> nn.Module:
 
 
 def _architecture(
-    path: Path, config: str | None, network: str | nn.Module | None, size: int | None
+    path: Path,
+    content: Mapping[str, Any],
+    config: str | None,
+    network: str | nn.Module | None,
+    size: int | None,
 ) -> Architecture | None:
     """The network of a library that the user, the config or the file names."""
     if isinstance(network, nn.Module):
@@ -118,14 +127,18 @@ def _architecture(
         return architecture_of(network)
     if config is not None:
         return architecture_of((read_config(config).get('model') or {}).get('backbone'))
-    return read_architecture(path)
+    return read_architecture(path, content)
 
 
 def _by_shapes(
-    path: Path, checkpoint: str, config: str | None, trained: InputSettings | None
+    path: Path,
+    content: Mapping[str, Any],
+    checkpoint: str,
+    config: str | None,
+    trained: InputSettings | None,
 ) -> tuple[nn.Module, dict, dict, str]:
     """A network of mmpretrain by its config, or a ResNet by the shapes of its tensors."""
-    state = load_backbone_state(path)
+    state = load_backbone_state(path, content=content)
     shapes = shapes_of(state)
     if config is None:
         backbone_cfg = layouts.backbone_config(shapes)

@@ -31,6 +31,7 @@ from ttl_mm.report.dumped_config import lookup
 from ttl_mm.report.page import Picture, Section, Table, write_page
 
 Correct = dict[str, dict[str, np.ndarray]]  # of each protocol and contestant, (seeds, Q)
+Accuracies = dict[str, dict[str, Interval]]  # by each protocol, of each contestant
 Leads = dict[str, dict[str, Interval]]  # over each other contestant, by each protocol
 
 
@@ -69,9 +70,13 @@ def compare(
     leaks = leak_sentences(data, seen, field)
     yield from leaks
     costs = {one.name: training_cost(one) for one in field}
-    _write_json(correct, leads, sentences, leaks, costs, out)
+    accuracies: Accuracies = {
+        protocol: {name: accuracy(values) for name, values in found.items()}
+        for protocol, found in correct.items()
+    }
+    _write_json(accuracies, leads, sentences, leaks, costs, out)
     sections = [
-        _accuracy_section(correct, costs, seeds, epochs),
+        _accuracy_section(accuracies, costs, seeds, epochs),
         _difference_section(first, leads),
         Section('Leaks', leaks),
     ]
@@ -144,36 +149,38 @@ def training_cost(one: Contestant) -> str:
         return 'unknown: no log beside the file'
 
 
-def _accuracy_section(correct: Correct, costs: dict[str, str], seeds: int, epochs: int) -> Section:
+def _accuracy_section(
+    accuracies: Accuracies, costs: dict[str, str], seeds: int, epochs: int
+) -> Section:
     text = (
         f'Top-1 accuracy in percent: means over {counted(seeds, "draw")} of training images, with '
         '95 % confidence intervals over draws and test images. All contestants have the same '
         'draws, images and classifiers.'
     )
-    if 'finetune' in correct:
+    if 'finetune' in accuracies:
         length = counted(epochs, 'epoch')
         text += f' Fine-tuning trains all weights for {length}, with the same settings.'
     rows = []
     for name, cost in costs.items():
-        values = [accuracy(found[name]) for found in correct.values()]
+        values = [found[name] for found in accuracies.values()]
         cells = [f'{value.mean:.1f} ({value.low:.1f} to {value.high:.1f})' for value in values]
         rows.append([name, *cells, cost])
-    titles = [PROTOCOLS[protocol].title for protocol in correct]
+    titles = [PROTOCOLS[protocol].title for protocol in accuracies]
     table = Table(['contestant', *titles, 'training cost'], rows)
-    picture = Picture('accuracy', _drawn(correct), 'Accuracy with its confidence interval.')
+    picture = Picture('accuracy', _drawn(accuracies), 'Accuracy with its confidence interval.')
     return Section('Accuracy and cost', text, tables=[table], pictures=[picture])
 
 
-def _drawn(correct: Correct):
+def _drawn(accuracies: Accuracies):
     with canvas() as (figure, axes):
-        for place, found in enumerate(correct.values()):
-            for shift, name in enumerate(found):
-                value = accuracy(found[name])
+        for place, found in enumerate(accuracies.values()):
+            for shift, (name, value) in enumerate(found.items()):
                 x = place + (shift - (len(found) - 1) / 2) * 0.15
                 error = [[value.mean - value.low], [value.high - value.mean]]
                 axes.errorbar(x, value.mean, yerr=error, fmt='o', color=f'C{shift}', capsize=3,
                               label=as_label(name) if not place else None)  # fmt: skip
-        axes.set_xticks(range(len(correct)), [PROTOCOLS[protocol].title for protocol in correct])
+        titles = [PROTOCOLS[protocol].title for protocol in accuracies]
+        axes.set_xticks(range(len(titles)), titles)
         axes.set_ylabel('top-1 in %')
         axes.legend()
     return figure
@@ -193,15 +200,15 @@ def _difference_section(first: str, leads: Leads) -> Section:
 
 
 def _write_json(
-    correct: Correct, leads: Leads, sentences: list[str], leaks: list[str], costs, out: Path
+    accuracies: Accuracies, leads: Leads, sentences: list[str], leaks: list[str], costs, out: Path
 ) -> None:
     content = {
         'answer': sentences,
         'leaks': leaks,
         'cost': costs,
         'accuracy': {
-            protocol: {name: accuracy(values)._asdict() for name, values in found.items()}
-            for protocol, found in correct.items()
+            protocol: {name: value._asdict() for name, value in found.items()}
+            for protocol, found in accuracies.items()
         },
         'ahead': {
             other: {protocol: value._asdict() for protocol, value in found.items()}

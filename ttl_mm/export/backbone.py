@@ -12,6 +12,7 @@ from ttl_mm.checkpoint.architecture import Architecture, read_architecture
 from ttl_mm.checkpoint.coverage import shapes_of
 from ttl_mm.checkpoint.input_settings import read_input_settings
 from ttl_mm.checkpoint.load import load_backbone_state, resolve
+from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.export.formats import FORMATS, Format, Network, State, mmpretrain_network
 from ttl_mm.export.library_formats import adapted_network, check_size, library_formats
@@ -50,8 +51,9 @@ def export_backbone(
     folder = Path() if str(source).startswith(SCHEME) else file.parent
     path = Path(path or folder / f'{file.stem}_{to}{FORMATS[to].suffix}')
     claim_file(path, overwrite, file)
-    architecture = read_architecture(file)
-    state = load_backbone_state(source, prefix)
+    content = read_checkpoint(file)
+    architecture = read_architecture(file, content)
+    state = load_backbone_state(source, prefix, content=content)
     form, config, title = _choose(architecture, shapes_of(state), to, source)
     meta = {
         'architecture': title,
@@ -59,12 +61,12 @@ def export_backbone(
         'source': {'file': file.name, 'sha256': sha256_of(file)},
         'written_by': f'ttl_mm {__version__}',
     }
-    if (trained := read_input_settings(file)) is not None:
+    if (trained := read_input_settings(file, content)) is not None:
         meta['input'] = {key: value for key, value in trained._asdict().items() if value}
     if architecture is None:
         reference = mmpretrain_network(config, state, source)
     else:
-        reference = adapted_network(architecture, source, prefix)
+        reference = adapted_network(architecture, source, prefix, content)
     fresh = path.with_name(f'.{path.stem}.{uuid4().hex}{form.suffix}')
     try:
         form.write(state, meta, fresh)

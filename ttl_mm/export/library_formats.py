@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -74,10 +75,13 @@ def library_formats(architecture: Architecture) -> dict[str, Format]:
 
 
 def adapted_network(
-    architecture: Architecture, source: str | Path, prefix: str | None = None
+    architecture: Architecture,
+    source: str | Path,
+    prefix: str | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> Network:
     """The network with the weights of the file ``source``: images to features (N, C)."""
-    backbone = load_adapted(architecture, source, prefix).eval()
+    backbone = load_adapted(architecture, source, prefix, content).eval()
     return lambda images: pool(backbone(images))
 
 

@@ -9,6 +9,7 @@ from ttl_mm.checkpoint.architecture import read_architecture
 from ttl_mm.checkpoint.coverage import shapes_of
 from ttl_mm.checkpoint.input_settings import read_input_settings
 from ttl_mm.checkpoint.load import load_backbone_state, resolve
+from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import IMAGENET
 
@@ -121,16 +122,17 @@ def open_backbone(weights: str) -> Backbone:
         UserError: It holds no ResNet.
     """
     path = resolve(weights)
-    architecture = read_architecture(path)
+    content = read_checkpoint(path)
+    architecture = read_architecture(path, content)
     if architecture is not None:
         raise UserError(
             f'{weights} holds {architecture.network}, and the stages of a ResNet are needed here: '
             'pre-train a resnet18 or resnet50.'
         )
-    config = layouts.backbone_config(shapes_of(load_backbone_state(path)))
+    config = layouts.backbone_config(shapes_of(load_backbone_state(path, content=content)))
     if config is None:
         raise UserError(f'{weights} holds a ResNet of a kind that is not known: take another one.')
     pixels: Any = IMAGENET
-    if (trained := read_input_settings(path)) is not None:
+    if (trained := read_input_settings(path, content)) is not None:
         pixels = trained._asdict()
     return Backbone(config, pixels['mean'], pixels['std'], str(path.resolve()))

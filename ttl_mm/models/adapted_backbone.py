@@ -156,14 +156,18 @@ def synchronized(network: nn.Module) -> nn.Module:
 
 
 def load_adapted(
-    architecture: Architecture, source: str | Path, prefix: str | None = None
+    architecture: Architecture,
+    source: str | Path,
+    prefix: str | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> AdaptedBackbone:
     """The network with the weights of a file in any layout, all of which must be there.
 
-    Shapes are compared before the network is built or used, see :func:`build_loaded`.
+    Shapes are compared before the network is built or used, see :func:`build_loaded`. ``content``
+    is what is in the file, if it was read already.
     """
     expected = planned(*architecture).network.state_dict()
-    state = load_backbone_state(source, prefix, expected=expected)
+    state = load_backbone_state(source, prefix, expected, content)
     remedy = f'Give weights of {architecture.network}.'
     compare(expected, state, str(source)).require(1.0, remedy)
     backbone = AdaptedBackbone(*architecture)

@@ -97,8 +97,8 @@ def _cautions(plan: TrainPlan, request: Request) -> list[str]:
     found = []
     if plan.steps < FEW_STEPS:
         found.append(
-            f'{counted(plan.steps, "step")} cannot teach anything worth having: take some '
-            'hundreds. Give more --epochs or --hours, or a smaller --size.'
+            f'A network learns little in {counted(plan.steps, "step")}, far more in some '
+            'hundreds: give more --epochs or --hours, or a smaller --size.'
         )
     seconds = plan.seconds(bool(request.labels))
     if request.hours is None and seconds > LONG_RUN:

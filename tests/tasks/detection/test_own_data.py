@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from mmdet.registry import TASK_UTILS
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
 
@@ -199,7 +200,7 @@ def test_usual_networks_get_the_widths_of_the_recipes(tmp_path):
 
 @pytest.mark.parametrize(
     ('images', 'epochs', 'steps'),
-    [(117_266, 12, 351_798), (1000, 130, 32_500), (8, 150, 300)],
+    [(117_266, 12, 351_798), (1000, 130, 32_500), (80, 150, 3000), (8, 1000, 2000)],
 )
 def test_the_schedule_is_fitted_to_the_number_of_images(images, epochs, steps):
     schedule = Schedule()
@@ -213,6 +214,37 @@ def test_rates_and_drops_keep_their_place(weights, tmp_path):
     assert cfg.param_scheduler[1].milestones == [round(steps * 2 / 3), round(steps * 8 / 9)]
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.02 * 4 / 16)
     assert cfg.param_scheduler[0].end == min(1000, steps // 10)
+
+
+def anchors_that_overlap(net, size, rng):
+    """Mean number of anchors of an object that a network takes as examples of it."""
+    head = net.rpn_head if 'roi_head' in net else net.bbox_head
+    generator = TASK_UTILS.build(head.anchor_generator)
+    grids = [(-(-size // height), -(-size // width)) for width, height in generator.strides]
+    left, top, right, bottom = torch.cat(generator.grid_priors(grids, device='cpu')).numpy().T
+    counts = []
+    for width, height, across, down in rng.uniform(size=(150, 4)):
+        w, h = size * (0.1 + 0.8 * np.array([width, height]))
+        x, y = across * (size - w), down * (size - h)
+        both = (np.minimum(right, x + w) - np.maximum(left, x)).clip(0)
+        both *= (np.minimum(bottom, y + h) - np.maximum(top, y)).clip(0)
+        union = (right - left) * (bottom - top) + w * h - both
+        counts.append((both / union >= 0.7).sum())
+    return np.mean(counts)
+
+
+@pytest.mark.parametrize('name', ['faster-rcnn-fpn', 'retinanet'])
+@pytest.mark.parametrize('size', [128, 400])
+@pytest.mark.usefixtures('mmdet_scope')
+def test_an_object_in_a_small_image_has_many_anchors_as_in_a_large_one(name, size, weights):
+    backbone = open_backbone(str(weights))
+    small, large = (
+        anchors_that_overlap(
+            detector_config(name, backbone, CLASSES, s).model, s, np.random.default_rng(0)
+        )
+        for s in (size, 800)
+    )
+    assert small > 0.5 * large > 0
 
 
 @pytest.mark.parametrize(
@@ -271,6 +303,16 @@ def test_perfect_boxes_have_an_ap_of_one_and_missed_ones_of_a_half():
     results = image_results([scene()] * 3, [perfect, half, found_in_scene()], CLASSES)
     assert [mistakes(result) for result in results] == [0, 2, 2]
     assert worst_images(results, 5) == [1, 2]
+
+
+@pytest.mark.parametrize('rows', [[((0, 0, 40, 40), 0.8, 0)],
+    [((0, 0, 40, 40), 0.8, 0), ((60, 60, 90, 90), 0.9, 0)]])  # fmt: skip
+def test_a_difficult_object_is_neither_hit_nor_mistake_by_both_protocols(rows):
+    things = (Thing('red', (0, 0, 40, 40)), Thing('red', (60, 60, 90, 90), hard=True))
+    image = Annotated(Path('a.jpg'), 96, 96, things)
+    figures = measure([image], [found_in_scene(*rows)], CLASSES)
+    assert figures['COCO boxes']['AP50'] == pytest.approx(1)
+    assert figures['VOC boxes']['AP50'] == pytest.approx(1)
 
 
 def test_figures_are_a_table():

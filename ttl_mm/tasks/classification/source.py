@@ -7,6 +7,7 @@ from ttl_mm.checkpoint import layouts
 from ttl_mm.checkpoint.architecture import read_architecture
 from ttl_mm.checkpoint.coverage import shapes_of
 from ttl_mm.checkpoint.load import load_backbone_state, resolve
+from ttl_mm.checkpoint.read import read_checkpoint
 from ttl_mm.errors import UserError
 from ttl_mm.evaluation.model import default_size, load_model
 
@@ -31,11 +32,13 @@ def open_source(weights: str, size: int | None = None) -> Source:
     """
     backbone, _, about = load_model(weights, device='cpu')
     path = resolve(weights)
-    architecture = read_architecture(path)
+    content = read_checkpoint(path)
+    architecture = read_architecture(path, content)
     if architecture is not None:
         config = architecture.config
     else:  # known: load_model has built it by these shapes
-        config = layouts.backbone_config(shapes_of(load_backbone_state(path))) or {}
+        state = load_backbone_state(path, content=content)
+        config = layouts.backbone_config(shapes_of(state)) or {}
     width: Any = backbone.feat_dim
     pixels = about['normalization']
     edge = size or default_size(backbone, about.get('trained_size'))

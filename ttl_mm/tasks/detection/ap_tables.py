@@ -69,11 +69,26 @@ def coco_figures(
         truth.dataset = truth_as_coco(images, classes)
         truth.createIndex()
         evaluation = COCOeval(truth, truth.loadRes(said['annotations']), kind)
+        _ignore_hard(evaluation)
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
     values = (float(v) for v in evaluation.stats[: len(COCO_FIGURES)])
     return {k: None if v < 0 else v for k, v in zip(COCO_FIGURES, values)}
+
+
+def _ignore_hard(evaluation: Any) -> None:
+    """Let objects with 'ignore' be neither hits nor mistakes: pycocotools overwrites it."""
+    hard = {a['id'] for a in evaluation.cocoGt.dataset['annotations'] if a['ignore']}
+    prepare = evaluation._prepare
+
+    def prepared() -> None:
+        prepare()
+        for objects in evaluation._gts.values():
+            for thing in objects:
+                thing['ignore'] = thing['id'] in hard
+
+    evaluation._prepare = prepared
 
 
 def mistakes(result: ImageResult) -> int:

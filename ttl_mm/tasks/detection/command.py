@@ -48,7 +48,7 @@ def _add_train(parser: ArgumentParser) -> None:
     add_training(
         parser, 'DATA',
         weights='the backbone to start from: a ResNet in any layout, or ttl_mm://NAME',
-        epochs='length of a run (default: fitted to the number of images, 12 to 150)',
+        epochs='length of a run (default: fitted to the number of images, at least 2,000 steps)',
         batch_size='images of a step (default: 4)',
         rate='learning rate for 16 images (default: that of the recipe)',
         size='short side of the images (default: 800)',

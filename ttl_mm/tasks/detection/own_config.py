@@ -24,6 +24,7 @@ SIZE = 800  # short side of the images in the recipes
 SHORT_SIDES = (0.8, 0.84, 0.88, 0.92, 0.96, 1.0)  # in training, as 640 to 800 in the recipes
 COCO_IMAGES, COCO_EPOCHS = 117_266, 12  # a schedule of 1x
 MOST_EPOCHS = 150
+STEPS = 2_000  # at least, however few the images are: the heads are new
 VALIDATIONS = 10  # of a run
 RATE_IMAGES = 16  # that the learning rates of the recipes are for
 
@@ -37,11 +38,13 @@ def _read(model: str) -> Config:
 def epochs_for(schedule: Schedule, images: int) -> int:
     """Those of 1x on COCO; on fewer images more, so that visits fall as their square root.
 
-    >>> [epochs_for(Schedule(), images) for images in (117_266, 10_000, 9)]
-    [12, 41, 150]
+    >>> [epochs_for(Schedule(), images) for images in (117_266, 10_000, 100, 8)]
+    [12, 41, 150, 1000]
     """
-    fitted = round(COCO_EPOCHS * math.sqrt(COCO_IMAGES / max(1, images)))
-    return schedule.epochs or min(MOST_EPOCHS, max(COCO_EPOCHS, fitted))
+    images = max(1, images)
+    fitted = max(COCO_EPOCHS, round(COCO_EPOCHS * math.sqrt(COCO_IMAGES / images)))
+    least = math.ceil(STEPS * schedule.batch_size / images)
+    return schedule.epochs or max(min(MOST_EPOCHS, fitted), least)
 
 
 def steps_for(schedule: Schedule, images: int) -> int:
@@ -58,7 +61,7 @@ def detector_config(
         model: One of :data:`RECIPES`.
         backbone: Of the detector.
         classes: Their names.
-        size: Short side of the images. Anchors, and the numbers of proposals, shrink with it.
+        size: Short side of the images, which anchors and numbers of proposals are fitted to.
         random: Whether the backbone keeps its random weights.
     """
     cfg = copy.deepcopy(_read(model))
@@ -94,15 +97,38 @@ def _fit_fpn(net: Any, backbone: Backbone, share: float) -> None:
     head = net.rpn_head if two_stage else net.bbox_head
     head.update(in_channels=width, feat_channels=width)
     if not two_stage:
-        head.anchor_generator.octave_base_scale = max(1.0, 4 * share)
+        _fit_octaves(head.anchor_generator, share)
         return
-    head.anchor_generator.scales = [max(2.0, 8 * share)]
+    head.anchor_generator.scales = doubled(max(2.0, 8 * share), 8)
     net.roi_head.bbox_roi_extractor.out_channels = width
     box = net.roi_head.bbox_head
     box.update(in_channels=width, conv_out_channels=width, fc_out_channels=4 * width)
     if 'mask_head' in net.roi_head:
         net.roi_head.mask_roi_extractor.out_channels = width
         net.roi_head.mask_head.update(in_channels=width, conv_out_channels=width)
+
+
+def _fit_octaves(generator: Any, share: float) -> None:
+    """As :func:`doubled`, with the steps between two octaves that RetinaNet has."""
+    steps, whole = generator.pop('scales_per_octave'), generator.pop('octave_base_scale')
+    first = doubled(max(1.0, whole * share), whole)
+    generator.scales = [scale * 2 ** (i / steps) for scale in first for i in range(steps)]
+
+
+def doubled(first: float, whole: float) -> list[float]:
+    """Scales of anchors for images that are smaller than those of the recipe.
+
+    An object overlaps well with an anchor only if anchors lie close together for their size. Small
+    objects need smaller anchors, which lie as far apart as before; so the larger ones stay.
+
+    Args:
+        first: The smallest, in strides.
+        whole: That of the recipe.
+
+    >>> doubled(2, whole=8), doubled(8, whole=8)
+    ([2, 4, 8], [8])
+    """
+    return [first * 2**i for i in range(1 + max(0, round(math.log2(whole / first))))]
 
 
 def _fit_c4(net: Any, backbone: Backbone, share: float, init: dict | None) -> None:
@@ -129,7 +155,7 @@ def _fewer_regions(net: Any, share: float) -> None:
         part.max_per_img = max(200, round(share * part.max_per_img))
         part.nms_pre = max(part.max_per_img, round(share * part.nms_pre))
     sampler = net.train_cfg.rcnn.sampler
-    sampler.num = max(64, round(share * sampler.num))
+    sampler.num = max(32, round(share**2 * sampler.num))  # they cost most of a step
 
 
 def training_config(
