@@ -101,6 +101,8 @@ def prepare(python: str, kind: str, folder: Path) -> Path:
         pip('mmcv', '--no-deps', *wheels.glob('*.whl'))
         pins = ['--constraint', install.REQUIREMENTS / 'light.txt']
     tools = [install.pin(name, 'full') for name in TEST_TOOLS]
+    if kind == 'upstream':  # newer ones need NumPy 2
+        tools = [tool if not tool.startswith('pyarrow') else 'pyarrow<21' for tool in tools]
     pip('test tools', *tools, *pins)  # which they must not replace by newer ones
     pip('ttl_mm itself', '--no-deps', '-e', install.ROOT)
     return own

@@ -33,8 +33,8 @@ def test_arrays_of_every_protocol_equal_those_of_numpy(tmp_path):
                 expected = np.asarray(array)
                 assert found[name].shape == expected.shape
                 np.testing.assert_array_equal(found[name].numpy(), expected)
-    path.write_bytes(pickle.dumps(ARRAYS).replace(b'numpy._core', b'numpy.core'))
-    with pytest.raises(UserError):  # the lengths of the names are wrong now
+    path.write_bytes(pickle.dumps(ARRAYS).replace(b'multiarray', b'multiarra'))
+    with pytest.raises(UserError):  # the length of the name is wrong now
         read_checkpoint(path)
 
 
