@@ -54,7 +54,7 @@ def compare(folder: str, backbone: str, size: int) -> str:
         (plan.trial.memory / 2**30, found['memory'] / 2**30),
     ]
     cells = [f'{a:.3g} / {b:.3g} ({a / b:.2f})' for a, b in pairs]
-    return ' | '.join(['', backbone, str(size), *cells, '']).strip()
+    return f'| {" | ".join([backbone, str(size), *cells])} |'
 
 
 def time_command(folder: str, hours: float, size: int) -> None:
@@ -84,8 +84,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.hours is not None:
         return time_command(args.folder, args.hours, args.size)
-    print(f'{STEPS} steps; load {os.getloadavg()[0]:.1f} at the start')
-    print('planned / measured (ratio) | size | seconds of the run | CPU s of a step | memory, GiB')
+    print('| network | size | seconds of the run | CPU seconds of a step | memory, GiB |')
+    print('|---|---|---|---|---|')
     for backbone in args.networks:
         for size in args.sizes:
             print(compare(args.folder, backbone, size), flush=True)
