@@ -236,6 +236,7 @@ def draw(results: Path, path: Path) -> None:
             )  # fmt: skip
         axes.set_xscale('log')
         axes.set_xticks(BUDGETS, [str(b) for b in BUDGETS])
+        axes.set_xticks([], minor=True)
         axes.set_xlabel('seconds of training on one core')
         axes.set_ylabel(f'kNN top-1 in %, {data.name}')
         axes.legend(ncols=2)
