@@ -253,3 +253,12 @@ MEMORY_IDEAS: dict[str, list[Idea]] = {
     'half the batch': [(FAST, {**MEMORY_BASE, 'batch': 52})],
     'linear decay': [(FAST, {**MEMORY_BASE, 'decay': 'linear'})],
 }
+
+#: what is tried at the largest budget: does the best setting of 30 s stay the best?
+LONG_TRIALS: list[Idea] = [
+    (FAST, {**BASE, **MEMORY}),
+    (FAST, MEMORY_BASE),
+    ('simclr', {'lr': 0.1, 'size': 24, 'head.temperature': 0.1}),
+    ('simclr', {'lr': 0.3, 'size': 24, 'head.temperature': 0.1}),
+    (FAST, {**MEMORY_BASE, 'optim.matrix_rate': 0.1}),
+]

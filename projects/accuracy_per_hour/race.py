@@ -30,9 +30,11 @@ from projects.accuracy_per_hour.measure import (
     train_and_evaluate,
 )
 from projects.accuracy_per_hour.plan import (
+    BUDGETS,
     DATA,
     FAST,
     IDEAS,
+    LONG_TRIALS,
     MEMORY,
     MEMORY_BASE,
     MEMORY_IDEAS,
@@ -186,6 +188,8 @@ def jobs_in_order(results: Path) -> Iterator[Job]:
         for seed, budget, name, entry in product(stage.seeds, stage.budgets, DATA, stage.entries):
             if setting := setting_of(DATA[name], *entry, results):
                 yield Job(name, entry[0], setting, budget, seed)
+    for method, setting in LONG_TRIALS:
+        yield Job('cifar10_mini', method, setting, BUDGETS[-1], held_out=True)
     base = [(FAST, MEMORY_BASE)]
     for tries in (base, *MEMORY_IDEAS.values(), *IDEAS.values()):
         for method, setting in tries:

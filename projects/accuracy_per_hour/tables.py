@@ -16,6 +16,7 @@ from projects.accuracy_per_hour.plan import (
     DATA,
     FAST,
     IDEAS,
+    LONG_TRIALS,
     MEMORY_BASE,
     MEMORY_IDEAS,
     OTHERS,
@@ -196,6 +197,18 @@ def idea_table(results: Path, base: Setting, ideas: Mapping[str, list[Idea]]) ->
     return _markdown(rows)
 
 
+def long_table(results: Path) -> str:
+    """What was tried at the largest budget, on the images held out."""
+    rows = [['method', 'rate', 'kNN', 'epochs']]
+    for method, setting in LONG_TRIALS:
+        job = Job('cifar10_mini', method, setting, BUDGETS[-1], held_out=True)
+        if run := read(results / job.name):
+            rate = setting.get('optim.matrix_rate')
+            rates = f'{setting["lr"]}, of matrices {rate}' if rate else f'{setting["lr"]}'
+            rows.append([entry_of(run), rates, f'{run["knn"]:.1f}', f'{run["epochs"]:.0f}'])
+    return _markdown(rows)
+
+
 def _of_seeds(results: Path, method: str, setting: Setting) -> dict[int, float]:
     """KNN by seed, 0 of runs that diverged, on the images held out."""
     jobs = [
@@ -254,6 +267,7 @@ def generated(results: Path) -> dict[str, str]:
     leads = {'lead-plain': lead_table(results, True), 'lead-all': lead_table(results, False)}
     ideas = {'ideas': idea_table(results, BASE, IDEAS)}
     ideas['ideas-in-memory'] = idea_table(results, MEMORY_BASE, MEMORY_IDEAS)
+    ideas['long-trials'] = long_table(results)
     return {**found, **leads, 'figure': figure, **ideas}
 
 
